@@ -1,0 +1,44 @@
+# The same few commands for people and for CI. Each one sets up what it needs by itself;
+# only make and Python 3.11 or later are assumed.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench fuzz docs fresh clean
+
+BIN := .venv/bin
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+setup: ## make .venv with Muster and its tools (a no-op when nothing changed)
+	@scripts/setup dev
+
+run: setup ## simulate a small fleet and say why each job runs or waits
+	@$(BIN)/muster simulate examples/scenarios/demo.yaml
+
+test: setup ## run all tests; ARGS="-k gang" picks some
+	@scripts/test $(ARGS)
+
+check: setup ## format, lint, types, layers
+	@scripts/check
+
+format: setup ## format the code and fix what the linter can fix
+	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format --quiet .
+
+bench: setup ## run the benchmarks, or the one called NAME
+	@$(BIN)/python -m bench $(NAME)
+
+fuzz: setup ## run the property tests with fresh seeds
+	@MUSTER_FUZZ=1 $(BIN)/pytest tests -k property -n auto $(ARGS)
+
+docs: ## build the documentation into build/docs
+	@scripts/setup docs
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -d build/doctrees docs build/docs
+	@echo "docs: build/docs/index.html"
+
+fresh: ## clone HEAD into an empty system and run .ci/run there
+	@scripts/fresh
+
+clean: ## remove .venv, build products and caches
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find src tests bench docs scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,3 @@
+"""Muster: one batch scheduler for many clusters."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,79 @@
+"""`muster`: the command line. Commands import what they need when they run, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="muster",
+    help="One batch scheduler for many clusters: fair shares, gangs, backfill, and an answer to 'why?'.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class Output(StrEnum):
+    """How to print a simulation."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    SUMMARY = "summary"
+
+
+@app.callback()
+def about() -> None:
+    """One batch scheduler for many clusters: fair shares, gangs, backfill, and an answer to 'why?'."""
+
+
+@app.command()
+def simulate(
+    file: Annotated[str, typer.Argument(help="A scenario file (docs/scenarios.md); /dev/stdin works too.")],
+    output: Annotated[
+        Output, typer.Option("-o", "--output", help="A table for people, one JSON line per event, or one JSON object.")
+    ] = Output.TABLE,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify every plan with the independent checker; exit 1 on a violation.")
+    ] = False,
+    every_turn: Annotated[
+        bool, typer.Option("--every-turn", help="Run turns that cannot decide anything too; the output is the same.")
+    ] = False,
+) -> None:
+    """Run a scenario through the real engine with a simulated clock.
+
+    Example: muster simulate examples/scenarios/backfill.yaml -o jsonl
+
+    Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed), 130 interrupted.
+    """
+    from muster.cli.simulate import run
+
+    sys.exit(run(file, output.value, check=check, every_turn=every_turn))
+
+
+@app.command()
+def version() -> None:
+    """Print Muster's version. Example: muster version"""
+    from muster import __version__
+
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

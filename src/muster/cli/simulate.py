@@ -1,0 +1,79 @@
+"""`muster simulate`: a scenario in, a table or JSON out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from muster.cli.main import BAD_INPUT
+from muster.sim.lines import dumps, lines
+from muster.sim.scenario.loader import load
+from muster.sim.scenario.problems import ScenarioError
+from muster.sim.simulate import Simulation, Tick
+from muster.sim.summary import Summary
+from muster.sim.table import show
+
+SHOW_PROGRESS_FROM = 500  # jobs
+
+
+def run(file: str, output: str, *, check: bool, every_turn: bool) -> int:
+    """Simulate the file and print; the exit code."""
+    try:
+        scenario = load(file)
+    except ScenarioError as err:
+        print(err, file=sys.stderr)
+        return BAD_INPUT
+    simulation = Simulation(scenario, skips_turns=not every_turn)
+    violations: list[str] = []
+    if check:
+        _watch(simulation, violations)
+    if output == "jsonl":
+        for tick in _with_progress(simulation):
+            for line in lines(tick):
+                print(dumps(line))
+    else:
+        summary = Summary(simulation)
+        for tick in _with_progress(simulation):
+            summary.add(tick)
+        _print_summary(summary, output)
+    sys.stdout.flush()
+    for violation in violations:
+        print(f"check: {violation}", file=sys.stderr)
+    return 1 if violations else 0
+
+
+def _print_summary(summary: Summary, output: str) -> None:
+    if output == "summary":
+        print(json.dumps(summary.totals(), ensure_ascii=False, indent=2))
+        return
+    width = None if sys.stdout.isatty() else 160
+    show(summary, Console(width=width, highlight=False, soft_wrap=False))
+
+
+def _watch(simulation: Simulation, violations: list[str]) -> None:
+    """Hold every plan to the rules, by code that shares nothing with the engine."""
+    from muster.sim.checker import check
+
+    simulation.run.watch = lambda snapshot, plan: violations.extend(check(snapshot, plan))
+
+
+def _with_progress(simulation: Simulation) -> Iterator[Tick]:
+    """The simulation's ticks, with a bar on standard error when it is long and someone is looking."""
+    jobs = len(simulation.scenario.jobs)
+    if jobs < SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+        yield from simulation
+        return
+    columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.completed}/{task.total} jobs done"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("jobs", total=jobs)
+        for tick in simulation:
+            done = sum(type(event).__name__ in _ENDS for event in tick.moment.events)
+            progress.advance(task, done)
+            yield tick
+
+
+_ENDS = frozenset({"JobSucceeded", "JobFailed", "JobCancelled"})

@@ -1,0 +1,149 @@
+"""What each queue and user holds while a turn goes on.
+
+A ledger starts from the snapshot and follows every admission, start and eviction of the plan, so that
+each decision sees the ones before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.engine.shares import Shares
+from muster.model.jobs import Job, Pending, Running
+from muster.model.resources import Resources, Weights
+from muster.model.snapshot import QueueState, Snapshot
+
+
+@dataclass(slots=True, kw_only=True)
+class Holding:
+    """What one queue holds. usage = started + pending; flow already counts everything admitted."""
+
+    state: QueueState
+    nominal: int
+    entitled: int
+    flow: int
+    usage: int
+    started_usage: int
+    started: Resources
+    held: Resources
+    fixed_flow: int
+    fixed_usage: int
+    budget_left: int | None
+    starts: int = 0
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self.state.queue.name
+
+    @property
+    def weight(self) -> int:
+        """The queue's weight."""
+        return self.state.queue.weight
+
+    def flow_with(self, usage: int) -> int:
+        """Flow if a job of this usage were admitted."""
+        return max(self.flow, self.usage + usage)
+
+    def fixed_flow_with(self, usage: int) -> int:
+        """Flow of the jobs without a lifetime if another one were admitted."""
+        return max(self.fixed_flow, self.fixed_usage + usage)
+
+
+class Ledger:
+    """The holdings of all queues and users in a turn."""
+
+    def __init__(self, snapshot: Snapshot, shares: Shares) -> None:
+        self.shares = shares
+        self.weights: Weights = snapshot.policy.weights
+        now, half = snapshot.now_ms, snapshot.policy.half_time_ms
+        self.queues = {
+            state.queue.name: _holding(state, shares, now, half)
+            for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
+        }
+        self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
+        self.by_user: dict[str, Resources] = {user.user.name: user.started for user in snapshot.users}
+        for pending in snapshot.pending:
+            self.admit(pending.job, pending.charge)
+            holding = self.queues[pending.job.queue]
+            if holding.budget_left is not None:  # the snapshot's `charged` has it already
+                holding.budget_left += pending.charge
+
+    def usage(self, resources: Resources) -> int:
+        """Micro-units of usage."""
+        return self.weights.usage(resources)
+
+    def least_usage(self, job: Job) -> int:
+        """Usage of the job at its min."""
+        return self.weights.usage(job.profile.least)
+
+    def admit(self, job: Job, charge: int) -> None:
+        """The job counts its min from now on."""
+        self._hold(job, job.profile.least)
+        if (left := self.queues[job.queue].budget_left) is not None:
+            self.queues[job.queue].budget_left = left - charge
+
+    def leave_line(self, pending: Pending) -> None:
+        """A pending job went back to its queue."""
+        holding = self.queues[pending.job.queue]
+        self._release(pending.job, pending.job.profile.least)
+        if holding.budget_left is not None:
+            holding.budget_left += pending.charge
+
+    def start(self, job: Job, resources: Resources) -> None:
+        """An admitted job starts with this much, at least its min."""
+        holding = self.queues[job.queue]
+        self._hold(job, resources - job.profile.least, widens=True)
+        holding.started = holding.started + resources
+        holding.started_usage += self.usage(resources)
+        holding.starts += 1
+
+    def evict(self, run: Running, resources: Resources, *, whole: bool) -> None:
+        """A running job loses this much."""
+        holding = self.queues[run.job.queue]
+        self._release(run.job, resources, whole=whole)
+        holding.started = holding.started - resources
+        holding.started_usage -= self.usage(resources)
+        if whole and holding.budget_left is not None:
+            holding.budget_left += run.charge
+
+    def _hold(self, job: Job, resources: Resources, *, widens: bool = False) -> None:
+        holding, usage = self.queues[job.queue], self.usage(resources)
+        holding.usage += usage
+        holding.flow = max(holding.flow, holding.usage)
+        holding.held = holding.held + resources
+        if job.lifetime_ms is None and not widens:
+            holding.fixed_usage += usage
+            holding.fixed_flow = max(holding.fixed_flow, holding.fixed_usage)
+        if job.user in self.by_user:
+            self.by_user[job.user] = self.by_user[job.user] + resources
+
+    def _release(self, job: Job, resources: Resources, *, whole: bool = True) -> None:
+        holding = self.queues[job.queue]
+        holding.usage -= self.usage(resources)
+        holding.held = holding.held - resources
+        if job.lifetime_ms is None and whole:
+            # Victims of this plan count as gone from the limit on jobs without a lifetime (design.md 4.4).
+            gone = self.least_usage(job)
+            holding.fixed_usage -= gone
+            holding.fixed_flow = max(holding.fixed_flow - gone, holding.fixed_usage)
+        if job.user in self.by_user:
+            self.by_user[job.user] = self.by_user[job.user] - resources
+
+
+def _holding(state: QueueState, shares: Shares, now_ms: int, half_time_ms: int) -> Holding:
+    name, budget = state.queue.name, state.queue.excess_budget
+    return Holding(
+        state=state,
+        nominal=shares.nominal[name],
+        entitled=shares.entitled[name],
+        flow=state.account.flow_at(now_ms, half_time_ms),
+        usage=state.account.usage,
+        started_usage=state.account.usage,
+        started=state.started,
+        held=state.started,
+        fixed_flow=state.fixed.flow_at(now_ms, half_time_ms),
+        fixed_usage=state.fixed.usage,
+        budget_left=None if budget is None else budget - state.charged,
+    )

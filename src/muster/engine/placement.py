@@ -1,0 +1,236 @@
+"""Where the tasks of a job go, inside one cluster (design.md 5.4).
+
+All or nothing. Tasks go to the node where the least opportunity is lost: the tightest fit, measured in
+steps of a logarithmic scale over the dimensions the task asks for, then node order; nodes with GPUs come
+last for those who ask for none. Filling the tightest node first also keeps the number of nodes small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from muster.engine.room import Span
+from muster.model.fleet import Fleet
+from muster.model.jobs import Profile, Task, TaskGroup
+from muster.model.nodes import Node, Request, Room
+from muster.model.resources import CPU, GPU, MEMORY, PODS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Why a job does not fit: `dimension` is short on `short` of the `matching` nodes.
+
+    `placed` of the `needed` tasks found room. A dimension is a resource, or what else stood in the way:
+    nodeSelector, affinity, taint, cordoned, wholeNode, topology, nodes or clusters (there are none).
+    """
+
+    dimension: str
+    group: TaskGroup
+    short: int
+    matching: int
+    placed: int
+    needed: int
+
+
+Tasks = tuple[Task, ...]
+
+
+def level(amount: int) -> int:
+    """The step of an amount on a logarithmic scale with four steps per doubling."""
+    if amount < 4:
+        return amount
+    shift = amount.bit_length() - 3
+    return (shift << 2) + (amount >> shift)
+
+
+def tightness(node: Node, room: Room, request: Request) -> tuple[Any, ...]:
+    """Sort key: the smaller, the less opportunity is lost by putting such a task here."""
+    asks, free = request.resources, room.free
+    device = max((room.devices[index] for index in room.devices_for(request)), default=0) if request.gpus else 0
+    key: list[Any] = [not request.gpus and node.has_gpus, device]
+    key += [level(free.get(name)) for name in (GPU, CPU, MEMORY) if asks.get(name)]
+    key += [level(free.get(name)) for name in asks if name not in (GPU, CPU, MEMORY, PODS)]
+    key.append(node.key)
+    return tuple(key)
+
+
+class Placer:
+    """Places profiles on one span of room. `everywhere`: cordoned nodes count too (could it ever fit?)."""
+
+    def __init__(self, fleet: Fleet, span: Span, *, everywhere: bool = False) -> None:
+        self.fleet = fleet
+        self.span = span
+        self.everywhere = everywhere
+
+    def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | Shortage:
+        """The widest placement from min up to `widths`, taken from the span; or what is short, with nothing taken."""
+        wanted = self._gang(profile, cluster, widths)
+        least = {group.name: group.min for group in profile.groups}
+        if isinstance(wanted, tuple) or least == widths:
+            return wanted
+        mark = self.span.mark()
+        placed = self._gang(profile, cluster, least)
+        if isinstance(placed, Shortage):
+            return placed
+        best = dict(least)
+        for group in profile.groups:
+            low, high = best[group.name], widths[group.name]
+            while low < high:
+                middle = (low + high + 1) // 2
+                self.span.undo(mark)
+                if isinstance(self._gang(profile, cluster, best | {group.name: middle}), tuple):
+                    low = middle
+                else:
+                    high = middle - 1
+            best[group.name] = low
+        self.span.undo(mark)
+        return self._gang(profile, cluster, best)
+
+    def _gang(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | Shortage:
+        mark = self.span.mark()
+        tasks: list[Task] = []
+        for group in profile.groups:
+            nodes = self.nodes(group, cluster)
+            count = widths[group.name]
+            placed = self._close(group, count, cluster) if group.is_close else self._fill(group, count, nodes)
+            if len(placed) < count:
+                shortage = self._shortage(group, cluster, nodes, len(tasks) + len(placed), sum(widths.values()))
+                self.span.undo(mark)
+                return shortage
+            tasks += placed
+        return tuple(tasks)
+
+    def nodes(self, group: TaskGroup, cluster: str) -> list[Node]:
+        """The nodes the group may use."""
+        matching = self.fleet.matching(cluster, group.constraint)
+        return [node for node in matching if self.everywhere or self.fleet.takes_tasks(node)]
+
+    def _fill(self, group: TaskGroup, count: int, nodes: Iterable[Node]) -> list[Task]:
+        """Up to `count` tasks, tightest node first. A node stays the tightest until it is full."""
+        request, rooms = group.request, ((node, self.span.room(node.name)) for node in nodes)
+        fitting = [(tightness(node, room, request), node.name) for node, room in rooms if room.fits(request)]
+        tasks: list[Task] = []
+        for _, name in [min(fitting)] if count == 1 and fitting else sorted(fitting):
+            while len(tasks) < count and self.span.room(name).fits(request):
+                devices = self.span.take(name, request)
+                tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))
+            if len(tasks) == count:
+                break
+        return tasks
+
+    def _close(self, group: TaskGroup, count: int, cluster: str) -> list[Task]:
+        """All tasks as close together as can be: the smallest hop count, then the tightest set of nodes."""
+        usable = {node.name for node in self.nodes(group, cluster)}
+        counts: dict[str, int] = {name: self.how_many(name, group.request, count) for name in usable}
+        best: tuple[int, int, tuple[str, ...]] | None = None
+        chosen: tuple[Node, ...] = ()
+        for domain in self.fleet.domains(cluster):
+            too_far = group.max_hops is not None and domain.hops > group.max_hops
+            if too_far or (best is not None and domain.hops > best[0]):
+                break
+            holds = sum(counts.get(node.name, 0) for node in domain.nodes)
+            if holds >= count and (best is None or (domain.hops, holds, domain.path) < best):
+                best, chosen = (domain.hops, holds, domain.path), domain.nodes
+        if best is None and group.max_hops is None:
+            chosen = self.fleet.nodes_of(cluster)
+        return self._fill(group, count, [node for node in chosen if node.name in usable])
+
+    def how_many(self, node: str, request: Request, most: int) -> int:
+        """How many such tasks the node takes, counted up to `most`."""
+        room, count = self.span.room(node), 0
+        while count < most and room.fits(request):
+            room = room.take(request, room.devices_for(request))
+            count += 1
+        return count
+
+    def _shortage(self, group: TaskGroup, cluster: str, nodes: list[Node], placed: int, needed: int) -> Shortage:
+        """What stands in the way of one more task of the group, as the span is now."""
+        lacking: Counter[str] = Counter()
+        for node in nodes:
+            lacking.update(_lacks(self.span.room(node.name), group.request) or ["topology"])
+        if not nodes:
+            lacking.update(self._refusals(group, cluster) or ["nodes"])
+        if "topology" in lacking:  # one more task would fit somewhere, only not close enough
+            dimension = "topology"
+        else:
+            dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
+        return Shortage(
+            dimension=dimension,
+            group=group,
+            short=lacking[dimension],
+            matching=len(nodes),
+            placed=placed,
+            needed=needed,
+        )
+
+    def _refusals(self, group: TaskGroup, cluster: str) -> list[str]:
+        """Why each node of the cluster is out of the question."""
+        reasons = []
+        for node in self.fleet.nodes_of(cluster):
+            reasons.append(group.constraint.refuses(node.name, node.labels, node.taints) or "cordoned")
+        return reasons
+
+
+class Headcount:
+    """How many tasks of each group the nodes of a cluster take, kept up as rooms change.
+
+    Groups are counted each by itself: enough here is needed, but not sufficient, for a gang to fit.
+    """
+
+    def __init__(self, placer: Placer, profile: Profile, cluster: str) -> None:
+        self._placer = placer
+        self._groups = profile.groups
+        self._counts = [
+            {node.name: placer.how_many(node.name, group.request, group.min) for node in placer.nodes(group, cluster)}
+            for group in profile.groups
+        ]
+        self._totals = [sum(counts.values()) for counts in self._counts]
+
+    def refresh(self, node: str) -> None:
+        """The room on the node changed."""
+        for place, (group, counts) in enumerate(zip(self._groups, self._counts, strict=True)):
+            if node in counts:
+                count = self._placer.how_many(node, group.request, group.min)
+                self._totals[place] += count - counts[node]
+                counts[node] = count
+
+    def is_enough(self) -> bool:
+        """Whether every group could have its min if it were alone."""
+        return all(total >= group.min for group, total in zip(self._groups, self._totals, strict=True))
+
+
+def _lacks(room: Room, request: Request) -> list[str]:
+    """The dimensions in which one more task is too much for the room."""
+    if request.whole_node and room.tasks:
+        return ["wholeNode"]
+    missing = list(room.free.missing(request.resources))
+    if request.gpus and GPU not in missing and not room.has_devices(request):
+        missing.append(GPU)
+    return missing
+
+
+def initial_widths(profile: Profile) -> dict[str, int]:
+    """Every group at its initial width."""
+    return {group.name: group.initial for group in profile.groups}
+
+
+@lru_cache(maxsize=4096)
+def never_fits(fleet: Fleet, profile: Profile) -> Shortage | None:
+    """What keeps the job from starting even if every cluster were empty and uncordoned; None if it could start."""
+    empty = {node.name: node.empty() for node in fleet.nodes.values()}
+    least = {group.name: group.min for group in profile.groups}
+    shortages = []
+    for cluster in fleet.candidates(profile, silent=True):
+        placed = Placer(fleet, Span([empty.copy()]), everywhere=True).place(profile, cluster, least)
+        if not isinstance(placed, Shortage):
+            return None
+        shortages.append(placed)
+    if not shortages:
+        return Shortage(
+            dimension="clusters", group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
+        )
+    return max(shortages, key=lambda shortage: shortage.placed)

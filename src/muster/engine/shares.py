@@ -1,0 +1,76 @@
+"""What each queue's share of the fleet is, by two measures (design.md 4.2).
+
+The nominal share is a promise to everyone who may come: weight over the weights of all living queues.
+The entitled share is about now: the fleet divided among those who want some of it, by weight, nobody
+given more than they ask for (demand-capped weighted max-min).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from muster.model.fleet import Fleet
+from muster.model.resources import NOTHING, Resources
+from muster.model.snapshot import NodeState, QueueState, Snapshot
+
+
+def capacity(fleet: Fleet, nodes: Mapping[str, NodeState]) -> Resources:
+    """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
+    total = NOTHING
+    for name, state in nodes.items():
+        total = total + (state.empty.free if fleet.takes_tasks(fleet.nodes[name]) else state.held)
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Shares in micro-units of usage. `divisor` is the sum of weights that nominal shares are divided by."""
+
+    capacity: Resources
+    usage: int
+    divisor: int
+    nominal: Mapping[str, int]
+    entitled: Mapping[str, int]
+
+
+def shares(snapshot: Snapshot) -> Shares:
+    """Both shares of every queue."""
+    whole = capacity(snapshot.fleet, snapshot.nodes)
+    usage = snapshot.policy.weights.usage(whole)
+    divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
+    demands = {state.queue.name: _demand(state, snapshot, whole) for state in snapshot.queues}
+    weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
+    return Shares(
+        capacity=whole,
+        usage=usage,
+        divisor=divisor,
+        nominal={name: usage * weight // divisor if divisor else usage for name, weight in weights.items()},
+        entitled=entitled_shares(demands, weights, usage),
+    )
+
+
+def counts_as_living(state: QueueState, snapshot: Snapshot) -> bool:
+    """Queues nobody has used for long do not hold back room for newcomers (ADR 0010)."""
+    recent = state.active_ms > snapshot.now_ms - snapshot.policy.share_memory_ms
+    return not state.queue.cordoned and (recent or bool(state.started or state.waiting))
+
+
+def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whole: int) -> dict[str, int]:
+    """Weighted max-min: fill everyone at the same rate per weight; whoever has enough stops."""
+    entitled = dict.fromkeys(demands, 0)
+    left, weight_left = whole, sum(weights[name] for name in demands if demands[name])
+    hungry = [name for name in demands if demands[name]]
+    for name in sorted(hungry, key=lambda name: (Fraction(demands[name], weights[name]), name)):
+        share = min(demands[name], left * weights[name] // weight_left)
+        entitled[name] = share
+        left -= share
+        weight_left -= weights[name]
+    return entitled
+
+
+def _demand(state: QueueState, snapshot: Snapshot, whole: Resources) -> int:
+    """What the queue could hold at most: all its jobs, within its quota and what there is at all."""
+    wanted = state.started + state.waiting
+    return snapshot.policy.weights.usage(wanted.capped(state.queue.quota).lowest(whole))

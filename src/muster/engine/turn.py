@@ -1,0 +1,477 @@
+"""One turn: from a frozen snapshot to a plan.
+
+1. Open the books: flows and shares as of now.
+2. Keep promises: pending jobs, first admitted first, start or get their reservation renewed.
+3. Hear the aged: who has waited for very long takes a free reservation ahead of class and flow.
+4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
+   it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
+5. Close: one verdict each, and when to look again if nothing happens.
+
+Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import lcm
+
+from muster.engine.horizon import Horizon
+from muster.engine.ledger import Ledger
+from muster.engine.limits import Limit, charge_for, limit_on, widths_within_quota
+from muster.engine.line import Line
+from muster.engine.placement import Placer, Shortage, Tasks, never_fits
+from muster.engine.room import Span
+from muster.engine.shares import shares
+from muster.engine.victims import Claims, Unit, victims
+from muster.engine.wake import next_wake
+from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running, resources_of
+from muster.model.nodes import DEVICE_MILLI
+from muster.model.plan import (
+    Action,
+    Admit,
+    Evict,
+    Plan,
+    Promise,
+    Return,
+    Start,
+    Started,
+    Verdict,
+    Victim,
+    Waiting,
+)
+from muster.model.policy import Preemption
+from muster.model.reasons import Fact, Reason
+from muster.model.resources import CPU, GPU, format_amount
+from muster.model.snapshot import Snapshot
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """Decide one turn."""
+    turn = _Turn(snapshot)
+    turn.keep_promises()
+    turn.hear_the_aged()
+    turn.fill()
+    return turn.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a job can start now, and at whose cost."""
+
+    cluster: str
+    tasks: Tasks
+    units: tuple[Unit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """Why a job cannot start now. `only_delays`: there is room, but it is promised to others."""
+
+    shortage: Shortage
+    only_delays: bool
+    would_evict: tuple[Unit, ...] = ()
+
+
+class _Turn:
+    """The books of one turn. Every step reads what the steps before it wrote."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.policy = snapshot.policy
+        self.now_ms = snapshot.now_ms
+        self.fleet = snapshot.fleet
+        self.ledger = Ledger(snapshot, shares(snapshot))
+        self.horizon = Horizon(snapshot)
+        self.lines = {
+            state.queue.name: Line(state, self.policy.profiles_deep)
+            for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
+        }
+        self.evictions: list[Action] = []
+        self.actions: list[Action] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.heads: dict[str, str] = {}
+        self.limited: list[tuple[Job, Reason]] = []
+        self.starts = 0
+        self.evicted = 0
+        self._scale = lcm(*(holding.weight for holding in self.ledger.queues.values()))
+
+    # -- 2. promises -----------------------------------------------------------------------------------
+
+    def keep_promises(self) -> None:
+        """Pending jobs start if they can; else their reservation is renewed, never to a later start if it holds."""
+        line = sorted(self.snapshot.pending, key=lambda pending: pending.line)
+        kept = {
+            pending.job.id
+            for pending in line
+            if pending.reservation is not None
+            and pending.reservation.start_ms > self.now_ms
+            and self.horizon.promise(pending.job, pending.reservation)
+        }
+        for pending in line:
+            old = pending.reservation if pending.job.id in kept else None
+            self.horizon.withdraw(pending.job)
+            self._serve_pending(pending, old)
+
+    def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
+        job = pending.job
+        placed = self._find_place(job, pending.reservation)
+        if isinstance(placed, Placed):
+            self._start(job, pending.attempt, placed)
+            return
+        new = self._soonest(job, holds_slot=True)
+        if old is not None and (new is None or old.start_ms < new.start_ms):
+            new = old
+        if new is None and (shortage := never_fits(self.fleet, job.profile)):
+            self.actions.append(Return(job=job.id, attempt=pending.attempt))
+            self.ledger.leave_line(pending)
+            self.verdicts[job.id] = self._never(shortage)
+            return
+        if _firm(new) != pending.reservation:
+            self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
+        self._reserve(job, new, placed)
+
+    # -- 3. ageing -------------------------------------------------------------------------------------
+
+    def hear_the_aged(self) -> None:
+        """Jobs that have waited past `agingAfter`, of queues not above their entitled share, oldest first.
+
+        One of each kind takes a free reservation, or starts at once where it fits (ADR 0012).
+        """
+        served: set[bool] = set()
+        for job in self._aged():
+            holding = self.ledger.queues[job.queue]
+            if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
+                continue
+            if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
+                self._consider(job)
+                served.add(job.profile.asks_gpu)
+
+    def _aged(self) -> list[Job]:
+        """The oldest of each lane that waited too long: one reservation each is all they could get."""
+        since_ms = self.now_ms - self.policy.aging_after_ms
+        oldest = [lane.jobs[0] for state in self.snapshot.queues for lane in state.lanes if lane.jobs]
+        return sorted((job for job in oldest if job.submit_ms <= since_ms), key=lambda job: (job.submit_ms, job.key))
+
+    # -- 4. filling ------------------------------------------------------------------------------------
+
+    def fill(self) -> None:
+        """Progressive filling over the queues' heads."""
+        while (job := self._hungriest_head()) is not None:
+            self.heads.setdefault(job.queue, job.id)
+            limit = limit_on(job, self.ledger, self.policy, self.starts)
+            if limit is not None:
+                self._close_queue(job, limit)
+            elif not self._consider(job) and not self.policy.backfill:
+                return
+
+    def _hungriest_head(self) -> Job | None:
+        offers = [job for line in self.lines.values() if (job := line.offer()) is not None]
+        top = max((job.priority_class for job in offers), default=0)
+        return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
+
+    def _hunger(self, job: Job) -> tuple[int, int, str]:
+        """Flow per weight with the job admitted, then usage per weight, then queue name."""
+        holding, usage = self.ledger.queues[job.queue], self.ledger.least_usage(job)
+        per_weight = self._scale // holding.weight  # a/b against c/d without fractions
+        return (holding.flow_with(usage) * per_weight, (holding.usage + usage) * per_weight, holding.name)
+
+    def _close_queue(self, job: Job, limit: Limit) -> None:
+        self.verdicts[job.id] = limit.waiting
+        self.limited.append((job, limit.waiting.reason))
+        self.lines[job.queue].close(limit)
+
+    def _consider(self, job: Job) -> bool:
+        """Start the job, reserve for it or set its profile aside; whether it starts."""
+        line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
+        if shortage := never_fits(self.fleet, job.profile):
+            self.verdicts[job.id] = self._never(shortage)
+            line.set_aside(job.profile, 0)
+            return True  # it blocks nobody
+        placed = self._find_place(job, None)
+        charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
+        if isinstance(placed, Placed):
+            self._admit(job, attempt, charge, placed.cluster, None)
+            self._start(job, attempt, placed)
+            line.take(job)
+            return True
+        reservation = self._soonest(job, holds_slot=False)
+        if reservation is None:
+            self.verdicts[job.id] = self._blocked(job, placed)
+        else:
+            self._admit(job, attempt, charge, reservation.cluster, reservation)
+            self._reserve(job, reservation, placed)
+            line.take(job)
+        bound_ms = NEVER_MS if job.bound_ms is None else job.bound_ms
+        line.set_aside(job.profile, bound_ms if placed.only_delays else 0)
+        return False
+
+    # -- finding room ----------------------------------------------------------------------------------
+
+    def _find_place(self, job: Job, reservation: Reservation | None) -> Placed | Blocked:
+        """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
+        widths = widths_within_quota(job, self.ledger)
+        shortages: list[Shortage] = []
+        for cluster in self.fleet.candidates(job.profile):
+            found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
+            if not isinstance(found, Shortage):
+                return Placed(cluster=cluster, tasks=found)
+            shortages.append(found)
+        if reservation is not None and (as_promised := self._as_promised(job, reservation)):
+            return as_promised
+        if not shortages:
+            silent = Shortage(
+                dimension="clusters",
+                group=job.profile.groups[0],
+                short=0,
+                matching=0,
+                placed=0,
+                needed=job.profile.tasks_min,
+            )
+            return Blocked(shortage=silent, only_delays=False)
+        shortage = max(shortages, key=lambda shortage: shortage.placed)
+        evicting = self._by_preemption(job, shortage)
+        if evicting is not None and self.policy.preemption is Preemption.ON:
+            return evicting
+        would_evict = evicting.units if evicting is not None else ()
+        return Blocked(shortage=shortage, only_delays=self._only_delays(job), would_evict=would_evict)
+
+    def _as_promised(self, job: Job, reservation: Reservation) -> Placed | None:
+        """The job on the nodes once promised to it, if its time has come and they are free."""
+        span, requests = self.horizon.span_from_now(job), {group.name: group.request for group in job.profile.groups}
+        if reservation.start_ms > self.now_ms or self.fleet.clusters[reservation.cluster].silent:
+            return None
+        tasks = []
+        for task in reservation.tasks:
+            node, request = self.fleet.nodes.get(task.node), requests[task.group]
+            if node is None or not self.fleet.takes_tasks(node) or not span.room(task.node).fits(request):
+                span.undo()
+                return None
+            tasks.append(replace(task, devices=span.take(task.node, request)))
+        return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
+
+    def _only_delays(self, job: Job) -> bool:
+        """Whether there would be room if nobody had a promise."""
+        if not self.horizon.promised:
+            return False
+        span = self.horizon.span_regardless()
+        for cluster in self.fleet.candidates(job.profile):
+            found = Placer(self.fleet, span).place(job.profile, cluster, _least(job))
+            span.undo()
+            if not isinstance(found, Shortage):
+                return True
+        return False
+
+    def _by_preemption(self, job: Job, shortage: Shortage) -> Placed | None:
+        """The job in the place of others who must give way to it."""
+        left = self.policy.evictions_per_turn - self.evicted
+        if self.policy.preemption is Preemption.OFF or left <= 0:
+            return None
+        for cluster in self.fleet.candidates(job.profile):
+            claims = Claims(job, _scarce(shortage), self.ledger, self.now_ms)
+            units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
+            if units is not None and (found := self._without(job, cluster, units)):
+                tasks, horizon = found
+                if self.policy.preemption is Preemption.ON:
+                    self.horizon = horizon
+                return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
+        return None
+
+    def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+        """Whether the job could start if these units were gone; a quick no before the careful answer."""
+        span = Span([self.horizon.now])
+        for unit in units:
+            for task in unit.tasks:
+                request = unit.run.job.profile.group(task.group).request
+                span.give(task.node, request, task.devices, self.snapshot.nodes[task.node].empty)
+        found = Placer(self.fleet, span).place(job.profile, cluster, _least(job))
+        span.undo()
+        if isinstance(found, Shortage) or not self.horizon.promised:
+            return not isinstance(found, Shortage)
+        return self._without(job, cluster, units) is not None
+
+    def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
+        """The job's tasks, taken from a horizon on which these units are gone and every promise still holds."""
+        gone = [(unit.run, unit.tasks) for unit in _by_run(units)]
+        horizon = self.horizon.fork_without(gone)
+        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, _least(job))
+        if not isinstance(tasks, Shortage):
+            return tasks, horizon
+        # The room of those who go may have been counted on by a promise that could as well wait for others.
+        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, _least(job))
+        if isinstance(tasks, Shortage):
+            return None
+        trial = horizon.fork_without([])
+        run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
+        return (tasks, horizon) if trial.keeps_promises_beside(run) else None
+
+    # -- reservations ----------------------------------------------------------------------------------
+
+    def _soonest(self, job: Job, *, holds_slot: bool) -> Reservation | None:
+        """The best reservation the job may take: the soonest start, then the most preferred cluster."""
+        clusters = self.fleet.candidates(job.profile) if holds_slot else self._free_slots(job)
+        claims = Claims(job, GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
+
+        def may_evict(run: Running) -> bool:
+            return self.policy.preemption is Preemption.ON and claims.right_over(run) is not None
+
+        found = [self.horizon.soonest(job, cluster, may_evict) for cluster in clusters]
+        # min keeps the first of equals, and the most preferred cluster comes first
+        return min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
+
+    def _free_slots(self, job: Job) -> list[str]:
+        """Clusters where the job's kind (GPU or CPU) may still have a reservation, one per profile."""
+        promised = [(it.job.profile, it.reservation.cluster) for it in self.horizon.promised.values()]
+        if len(promised) >= self.policy.reservations_in_all or any(profile == job.profile for profile, _ in promised):
+            return []
+        kind = job.profile.asks_gpu
+        taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]
+        return [name for name in self.fleet.candidates(job.profile) if taken.count(name) < self.policy.reservations]
+
+    def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> None:
+        """Keep the room, and say so."""
+        if reservation is None or not self.horizon.promise(job, reservation):
+            self.verdicts[job.id] = self._blocked(job, blocked)
+            return
+        facts: dict[str, Fact] = {
+            "cluster": reservation.cluster,
+            "start": reservation.start_ms / 1000,
+            "nodes": sorted({task.node for task in reservation.tasks}),
+            "assumed": not reservation.is_firm,
+            "dimension": blocked.shortage.dimension,
+        }
+        self.verdicts[job.id] = Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
+
+    # -- writing it down -------------------------------------------------------------------------------
+
+    def _admit(self, job: Job, attempt: int, charge: int, cluster: str, reservation: Reservation | None) -> None:
+        self.ledger.admit(job, charge)
+        self.actions.append(
+            Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=_firm(reservation))
+        )
+
+    def _start(self, job: Job, attempt: int, placed: Placed) -> None:
+        for unit in _by_run(placed.units):
+            self._evict(unit, job)
+        overtook = self.horizon.overtaken_by(job, placed.tasks)
+        run = Running(
+            job=job,
+            attempt=attempt,
+            cluster=placed.cluster,
+            started_ms=self.now_ms,
+            tasks=placed.tasks,
+            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units else 0,
+            overtook=overtook,
+        )
+        if placed.units:
+            self.horizon.keeps_promises_beside(run)
+        else:
+            self.horizon.started(run)
+        self.ledger.start(job, resources_of(job.profile, placed.tasks))
+        self.starts += 1
+        self.actions.append(
+            Start(
+                job=job.id,
+                queue=job.queue,
+                attempt=attempt,
+                cluster=placed.cluster,
+                tasks=placed.tasks,
+                overtook=overtook,
+                by_preemption=bool(placed.units),
+            )
+        )
+        self.verdicts[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)
+
+    def _evict(self, unit: Unit, head: Job) -> None:
+        run = unit.run
+        self.ledger.evict(run, unit.resources, whole=unit.whole)
+        self.evicted += 1
+        self.evictions.append(
+            Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
+        )
+        self.verdicts[run.job.id] = Victim(rule=unit.rule, by=head.id, whole=unit.whole)
+
+    def _blocked(self, job: Job, blocked: Blocked) -> Waiting:
+        shortage = blocked.shortage
+        facts: dict[str, Fact] = {
+            "dimension": shortage.dimension,
+            "short": shortage.short,
+            "matching": shortage.matching,
+            "placed": shortage.placed,
+            "needed": shortage.needed,
+        }
+        if blocked.would_evict:
+            facts["wouldEvict"] = sorted({unit.run.job.id for unit in blocked.would_evict})
+        if blocked.only_delays:
+            facts["reserved"] = sorted(self.horizon.promised)
+            facts["runs"] = None if job.bound_ms is None else job.bound_ms / 1000
+            return Waiting(reason=Reason.WOULD_DELAY, facts=facts)
+        alone = job.profile.tasks_min == 1
+        return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
+
+    def _never(self, shortage: Shortage) -> Waiting:
+        request = shortage.group.request
+        name = shortage.dimension
+        matching = [
+            node for cluster in self.fleet.clusters for node in self.fleet.matching(cluster, shortage.group.constraint)
+        ]
+        asked: Fact = shortage.needed
+        most: Fact = shortage.placed
+        if name == GPU and request.gpu_milli < DEVICE_MILLI:
+            asked, most = f"{request.gpus} x {request.gpu_milli}m", None
+        elif request.resources.get(name):
+            asked = format_amount(name, request.resources.get(name))
+            most = format_amount(name, max((node.empty().free.get(name) for node in matching), default=0))
+        facts: dict[str, Fact] = {
+            "dimension": name,
+            "asked": asked,
+            "most": most,
+            "group": shortage.group.name,
+            "placed": shortage.placed,
+            "needed": shortage.needed,
+            "matching": len(matching),
+        }
+        return Waiting(reason=Reason.NEVER_FITS, facts=facts)
+
+    # -- 5. closing ------------------------------------------------------------------------------------
+
+    def close(self) -> Plan:
+        """The plan, evictions first."""
+        for held in self.snapshot.held:
+            reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
+            after = list(held.failed or held.waits_for)
+            self.verdicts[held.job.id] = Waiting(reason=reason, facts={"after": after})
+        return Plan(
+            now_ms=self.now_ms,
+            actions=(*self.evictions, *self.actions),
+            verdicts=self.verdicts,
+            heads=self.heads,
+            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited),
+        )
+
+
+def _scarce(shortage: Shortage) -> str:
+    """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
+    asks = shortage.group.request.resources
+    if asks.get(shortage.dimension):
+        return shortage.dimension
+    return GPU if asks.get(GPU) else CPU
+
+
+def _firm(reservation: Reservation | None) -> Reservation | None:
+    """What is worth keeping: a promise that rests on guesses is made anew every turn."""
+    return reservation if reservation is not None and reservation.is_firm else None
+
+
+def _least(job: Job) -> dict[str, int]:
+    return {group.name: group.min for group in job.profile.groups}
+
+
+def _by_run(units: tuple[Unit, ...] | list[Unit]) -> list[Unit]:
+    """The tasks of one job go together."""
+    grouped: dict[str, Unit] = {}
+    for unit in units:
+        if (first := grouped.get(unit.run.job.id)) is not None:
+            unit = Unit(run=unit.run, tasks=(*first.tasks, *unit.tasks), whole=unit.whole, rule=unit.rule)
+        grouped[unit.run.job.id] = unit
+    return list(grouped.values())

@@ -1,0 +1,247 @@
+"""What can happen: the only way the state of the world changes.
+
+The first half comes from people and clusters, the second half are the results of a plan's actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.model.fleet import Cluster
+from muster.model.jobs import Job, Reservation, Task
+from muster.model.nodes import Node
+from muster.model.plan import Rule
+from muster.model.queues import Queue, User
+from muster.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSet:
+    """A cluster appeared or changed."""
+
+    cluster: Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSilent:
+    """A cluster's agent stopped answering, or answers again."""
+
+    cluster: str
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAdded:
+    """A node joined its cluster."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRemoved:
+    """A node is gone; its tasks are lost."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCordoned:
+    """A node takes no new tasks, or takes them again."""
+
+    node: str
+    cordoned: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLabelled:
+    """Labels of a node were set; others stay."""
+
+    node: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPlaced:
+    """A pod that is not ours took room on a node."""
+
+    id: str
+    node: str
+    amounts: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignGone:
+    """Such a pod left."""
+
+    id: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSet:
+    """A queue was created or replaced."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChanged:
+    """Some fields of a queue changed (names as in model.queues.Queue); an unknown queue is created."""
+
+    queue: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSet:
+    """A user's quota was set."""
+
+    user: User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSubmitted:
+    """A job joined its queue."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChanged:
+    """A job was reprioritised (names as in model.jobs.Job)."""
+
+    job: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    """A task ended by its own fault."""
+
+    job: str
+    group: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAdmitted:
+    """Queued to pending."""
+
+    job: str
+    attempt: int
+    cluster: str
+    place: int
+    charge: int = 0
+    reservation: Reservation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPromised:
+    """A pending job's reservation changed."""
+
+    job: str
+    reservation: Reservation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReturned:
+    """Pending back to queued."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted:
+    """Every task of the attempt runs."""
+
+    job: str
+    attempt: int
+    cluster: str
+    tasks: tuple[Task, ...]
+    overtook: tuple[str, ...] = ()
+    protected_until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPreempted:
+    """Tasks were evicted; JobResized or JobRequeued follows."""
+
+    job: str
+    attempt: int
+    rule: Rule
+    by: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResized:
+    """A running job goes on with other tasks in one group."""
+
+    job: str
+    group: str
+    before: int
+    after: int
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequeued:
+    """The attempt is over, the job is queued again. Cause: preempted, lost or failed."""
+
+    job: str
+    attempt: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSucceeded:
+    """The job is done."""
+
+    job: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFailed:
+    """The job failed and has no retries left."""
+
+    job: str
+    attempt: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCancelled:
+    """Someone cancelled the job."""
+
+    job: str
+
+
+Event = (
+    ClusterSet
+    | ClusterSilent
+    | NodeAdded
+    | NodeRemoved
+    | NodeCordoned
+    | NodeLabelled
+    | ForeignPlaced
+    | ForeignGone
+    | QueueSet
+    | QueueChanged
+    | UserSet
+    | JobSubmitted
+    | JobChanged
+    | TaskFailed
+    | JobAdmitted
+    | JobPromised
+    | JobReturned
+    | JobStarted
+    | JobPreempted
+    | JobResized
+    | JobRequeued
+    | JobSucceeded
+    | JobFailed
+    | JobCancelled
+)

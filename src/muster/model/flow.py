@@ -1,0 +1,72 @@
+"""Flow: what a queue has used lately (design.md 4.1, docs/adr/0004-flow-by-weight.md).
+
+Flow follows usage up at once and down slowly: the part above usage halves every half time.
+Decay is computed in whole numbers only, so every machine gets the same bytes, and always from
+the last change of usage, so it does not matter how often anyone looked in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+_SCALE = 60  # fixed point: 1.0 is 2**60
+_STEPS = 32  # binary digits of the fraction of a half time that we tell apart
+
+
+def _halving_roots() -> tuple[int, ...]:
+    """2^(-1/2), 2^(-1/4), 2^(-1/8) … in fixed point."""
+    roots, root = [], 1 << (_SCALE - 1)
+    for _ in range(_STEPS):
+        root = isqrt(root << _SCALE)
+        roots.append(root)
+    return tuple(roots)
+
+
+_ROOTS = _halving_roots()
+
+
+def faded(amount: int, dt_ms: int, half_time_ms: int) -> int:
+    """`amount` × 0.5^(dt ÷ half time), to the nearest whole number."""
+    halvings, rest = divmod(dt_ms, half_time_ms)
+    if amount <= 0 or halvings > amount.bit_length():
+        return 0
+    fraction = (rest << _STEPS) // half_time_ms
+    factor = 1 << _SCALE
+    for step, root in enumerate(_ROOTS):
+        if fraction >> (_STEPS - 1 - step) & 1:
+            factor = factor * root >> _SCALE
+    shift = _SCALE + halvings
+    return (amount * factor + (1 << (shift - 1))) >> shift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Usage of a queue and its memory of it, in micro-units. flow >= usage always."""
+
+    usage: int = 0
+    flow: int = 0
+    as_of_ms: int = 0
+
+    def flow_at(self, now_ms: int, half_time_ms: int) -> int:
+        """The flow at `now_ms`, if usage has not changed since `as_of_ms`."""
+        return self.usage + faded(self.flow - self.usage, now_ms - self.as_of_ms, half_time_ms)
+
+    def with_usage(self, usage: int, now_ms: int, half_time_ms: int) -> Account:
+        """The account after usage changed at `now_ms`."""
+        return Account(usage=usage, flow=max(self.flow_at(now_ms, half_time_ms), usage), as_of_ms=now_ms)
+
+    def when_at_most(self, limit: int, now_ms: int, half_time_ms: int) -> int | None:
+        """The first moment from `now_ms` on at which flow is at most `limit`; None if usage forbids it."""
+        if self.usage > limit:
+            return None
+        low, high = now_ms, now_ms
+        while self.flow_at(high, half_time_ms) > limit:
+            low, high = high, high + half_time_ms
+        while low < high:
+            middle = (low + high) // 2
+            if self.flow_at(middle, half_time_ms) <= limit:
+                high = middle
+            else:
+                low = middle + 1
+        return high

@@ -1,0 +1,224 @@
+"""Jobs: what people submit, and where their tasks are.
+
+A job is a gang of task groups. Jobs that ask for the same thing share one Profile; whether and
+where a job fits depends on its profile alone (design.md 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from muster.model.labels import ANYWHERE, Constraint
+from muster.model.names import NameKey, name_key
+from muster.model.nodes import Request
+from muster.model.resources import GPU, NOTHING, Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGroup:
+    """Identical tasks of a job; min <= initial <= max."""
+
+    name: str
+    min: int
+    initial: int
+    max: int
+    request: Request
+    constraint: Constraint = ANYWHERE
+    max_hops: int | None = None
+    prefers_close: bool = False
+    decides: bool = True
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the group cares how far apart its tasks are."""
+        return self.prefers_close or self.max_hops is not None
+
+
+def _hardest_first(group: TaskGroup) -> tuple[bool, bool, int, int, str]:
+    request = group.request
+    return (
+        not request.whole_node,
+        not group.is_close,
+        -request.resources.get(GPU),
+        -request.resources.get("cpu"),
+        group.name,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """All that decides where a job fits: its groups, in the order they are placed, and its candidates.
+
+    `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference.
+    """
+
+    groups: tuple[TaskGroup, ...]
+    clusters: tuple[tuple[str, int], ...] = ()
+    least: Resources = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(sorted(self.groups, key=_hardest_first)))
+        object.__setattr__(self, "clusters", tuple(sorted(self.clusters)))
+        least = NOTHING
+        for group in self.groups:
+            least = least + group.request.resources * group.min
+        object.__setattr__(self, "least", least)
+        object.__setattr__(self, "_hash", hash((self.groups, self.clusters)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def asks_gpu(self) -> bool:
+        """GPU jobs and CPU jobs have their reservations apart."""
+        return self.least.get(GPU) > 0
+
+    @property
+    def tasks_min(self) -> int:
+        """How many tasks must start together."""
+        return sum(group.min for group in self.groups)
+
+    def group(self, name: str) -> TaskGroup:
+        """The group of that name."""
+        return next(group for group in self.groups if group.name == name)
+
+
+OrderKey = tuple[int, int, int, NameKey]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One submitted job. Times are milliseconds; a higher class or priority is more urgent."""
+
+    id: str
+    queue: str
+    profile: Profile
+    submit_ms: int = 0
+    user: str = ""
+    job_set: str = ""
+    priority_class: int = 0
+    priority: int = 0
+    lifetime_ms: int | None = None
+    expected_ms: int | None = None
+    time_limit_ms: int | None = None
+    retries: int = 0
+    after: tuple[str, ...] = ()
+    key: NameKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", name_key(self.id))
+
+    @property
+    def order(self) -> OrderKey:
+        """Place inside the queue: class, priority, submit time, id."""
+        return (-self.priority_class, -self.priority, self.submit_ms, self.key)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """(class, priority): only strictly lower ranks give way inside one queue."""
+        return (self.priority_class, self.priority)
+
+    @property
+    def known_ms(self) -> int | None:
+        """How long it will run, as far as anyone told us."""
+        return self.expected_ms if self.expected_ms is not None else self.time_limit_ms
+
+    @property
+    def bound_ms(self) -> int | None:
+        """How long it can be in the way of a reservation: its run time, else its lifetime; None = for ever."""
+        return self.lifetime_ms if self.known_ms is None else self.known_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of an attempt, on its node."""
+
+    group: str
+    index: int
+    node: str
+    devices: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`worker-0`: unique inside the job."""
+        return f"{self.group}-{self.index}"
+
+
+def resources_of(profile: Profile, tasks: tuple[Task, ...]) -> Resources:
+    """What these tasks hold together."""
+    total = NOTHING
+    for group in profile.groups:
+        count = sum(task.group == group.name for task in tasks)
+        total = total + group.request.resources * count
+    return total
+
+
+NEVER_MS = 1 << 62  # later than anything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A started attempt. `overtook`: the reserved jobs it passed on the strength of its lifetime alone.
+
+    `end_ms` is when it will end as far as anyone told us, else NEVER_MS.
+    """
+
+    job: Job
+    attempt: int
+    cluster: str
+    started_ms: int
+    tasks: tuple[Task, ...]
+    protected_until_ms: int = 0
+    overtook: tuple[str, ...] = ()
+    charge: int = 0
+    end_ms: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        known_ms = self.job.known_ms
+        object.__setattr__(self, "end_ms", NEVER_MS if known_ms is None else self.started_ms + known_ms)
+
+    @property
+    def resources(self) -> Resources:
+        """What it holds at its current width."""
+        return resources_of(self.job.profile, self.tasks)
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Older than its lifetime, and not protected because it was itself started by preemption."""
+        lifetime = self.job.lifetime_ms
+        return lifetime is not None and now_ms >= max(self.started_ms + lifetime, self.protected_until_ms)
+
+    def surplus(self) -> tuple[Task, ...]:
+        """The tasks above each group's min, the ones to go first in front."""
+        above: list[Task] = []
+        for group in self.job.profile.groups:
+            tasks = sorted((task for task in self.tasks if task.group == group.name), key=lambda task: task.index)
+            above.extend(reversed(tasks[group.min :]))
+        return tuple(above)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Where and when a blocked job will start. `is_firm`: every end it counts on was stated by someone."""
+
+    cluster: str
+    start_ms: int
+    tasks: tuple[Task, ...]
+    is_firm: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An admitted job that has not started: it holds a reservation, and its place in the line."""
+
+    job: Job
+    attempt: int
+    admitted_ms: int
+    turn_place: int = 0
+    charge: int = 0
+    reservation: Reservation | None = None
+
+    @property
+    def line(self) -> tuple[int, int, NameKey]:
+        """First admitted, first served."""
+        return (self.admitted_ms, self.turn_place, self.job.key)

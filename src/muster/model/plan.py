@@ -1,0 +1,159 @@
+"""A plan: what a turn decided, action by action, and one verdict for every job.
+
+Actions stand in the order of their effects: evictions first, so that a node may be promised twice
+inside one turn but is never over-full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from muster.model.jobs import Reservation, Task
+from muster.model.reasons import Facts, Reason
+from muster.model.snapshot import Snapshot
+
+
+class Rule(Enum):
+    """Which rule takes a victim (design.md 4.5, 4.6)."""
+
+    FAIR_SHARE = "fair-share"
+    PRIORITY = "priority"
+    RESERVATION = "reservation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict:
+    """Stop these tasks; `whole` when the job goes back to its queue."""
+
+    job: str
+    attempt: int
+    tasks: tuple[Task, ...]
+    whole: bool
+    rule: Rule
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admit:
+    """Queued to pending: the job has a reservation (kept here if it is firm), or starts in this very plan."""
+
+    job: str
+    attempt: int
+    cluster: str
+    charge: int = 0
+    reservation: Reservation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return:
+    """Pending to queued: the job can no longer have a reservation."""
+
+    job: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start every task at once."""
+
+    job: str
+    queue: str
+    attempt: int
+    cluster: str
+    tasks: tuple[Task, ...]
+    overtook: tuple[str, ...] = ()
+    by_preemption: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """A pending job's firm reservation changed, or is no longer firm (None)."""
+
+    job: str
+    attempt: int
+    reservation: Reservation | None
+
+
+Action = Evict | Return | Admit | Start | Promise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The job starts in this turn."""
+
+    cluster: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillRunning:
+    """The job runs and goes on."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The job waits, for one reason. `estimate_ms` only when the turn itself knows a start."""
+
+    reason: Reason
+    facts: Facts = field(default_factory=dict)
+    estimate_ms: int | None = None
+
+    def explain(self) -> str:
+        """The reason as a sentence."""
+        return self.reason.explain(self.facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim:
+    """The job, or its tasks above min, must give way."""
+
+    rule: Rule
+    by: str
+    whole: bool
+
+
+Verdict = Started | StillRunning | Waiting | Victim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
+
+    `wake_ms` is the first later moment at which time alone could change the decision.
+    """
+
+    now_ms: int
+    actions: tuple[Action, ...] = ()
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    heads: Mapping[str, str] = field(default_factory=dict)
+    wake_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the turn changes nothing."""
+        return not self.actions
+
+    def placed_by_queue(self) -> dict[str, int]:
+        """How many jobs of each queue start."""
+        counts: dict[str, int] = {}
+        for action in self.actions:
+            if isinstance(action, Start):
+                counts[action.queue] = counts.get(action.queue, 0) + 1
+        return counts
+
+    def behind(self, queue: str) -> Waiting:
+        """The verdict of a queued job the turn did not need to look at."""
+        return Waiting(reason=Reason.BEHIND, facts={"queue": queue, "head": self.heads.get(queue, "others")})
+
+
+def verdicts(snapshot: Snapshot, plan: Plan) -> dict[str, Verdict]:
+    """Exactly one verdict for every job of the snapshot."""
+    given: dict[str, Verdict] = {run.job.id: StillRunning(cluster=run.cluster) for run in snapshot.running}
+    for state in snapshot.queues:
+        behind = plan.behind(state.queue.name)
+        given |= {job.id: behind for job in state.jobs()}
+    return given | dict(plan.verdicts)

@@ -1,0 +1,43 @@
+"""Policy: everything an operator may set, with the defaults of production."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.resources import DEFAULT_WEIGHTS, Weights
+
+SECOND_MS = 1000
+DAY_MS = 24 * 60 * MINUTE_MS
+
+
+class Preemption(Enum):
+    """Whether running jobs may be evicted; dry-run only says who would be."""
+
+    ON = "on"
+    OFF = "off"
+    DRY_RUN = "dry-run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules' numbers. Names follow design.md 4."""
+
+    turn_ms: int = SECOND_MS
+    half_time_ms: int = 20 * MINUTE_MS
+    over_share: int | None = 12 * MICRO // 10
+    weights: Weights = DEFAULT_WEIGHTS
+    reservations: int = 1
+    reservations_in_all: int = 16
+    backfill: bool = True
+    aging_after_ms: int = DAY_MS
+    preemption: Preemption = Preemption.ON
+    evictions_per_turn: int = 1000
+    starts_per_turn: int | None = None
+    starts_per_queue: int | None = None
+    profiles_deep: int = 100
+    protected_ms: int = 60 * SECOND_MS
+    unknown_end_ms: int = 10 * MINUTE_MS
+    reestimate_ms: int = 10 * SECOND_MS
+    share_memory_ms: int = 30 * DAY_MS

@@ -1,0 +1,136 @@
+"""Why a job is not running: typed reasons, their facts in words, and what could change them.
+
+`until` names the happenings after which a waiting job is worth another look; nothing else can help it.
+Sentences are templates over the facts and are filled in at the edge, when a person asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+Fact = str | int | float | bool | None | list[str]
+Facts = Mapping[str, Fact]
+
+
+class Happening(Enum):
+    """What can make a waiting job worth another look."""
+
+    NODE_ADDED = "a node is added"
+    NODE_CHANGED = "a node is changed or uncordoned"
+    TASK_ENDED = "a task ends"
+    JOB_ENDED = "a job ends"
+    JOB_CHANGED = "the job is changed"
+    QUEUE_CHANGED = "a queue is changed"
+    FLOW_DECAYED = "the queue's flow decays"
+    LIFETIME_ENDED = "a running job outlives its lifetime"
+    RESERVATION_MOVED = "a reservation moves or is used"
+    NEXT_TURN = "the next turn"
+
+
+class Scope(Enum):
+    """What a reason stands in the way of."""
+
+    JOB = "job"
+    PROFILE = "profile"
+    QUEUE = "queue"
+
+
+_ROOM = frozenset(
+    {Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.TASK_ENDED, Happening.LIFETIME_ENDED}
+    | {Happening.JOB_CHANGED, Happening.QUEUE_CHANGED}
+)
+
+
+class Reason(Enum):
+    """One primary reason per waiting job."""
+
+    scope: Scope
+    until: frozenset[Happening]
+    sentence: str
+
+    def __new__(cls, scope: Scope, until: frozenset[Happening], sentence: str) -> Reason:
+        member = object.__new__(cls)
+        member._value_ = (scope, tuple(sorted(happening.value for happening in until)), sentence)
+        member.scope, member.until, member.sentence = scope, until, sentence
+        return member
+
+    NEVER_FITS = (
+        Scope.PROFILE,
+        frozenset({Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.JOB_CHANGED}),
+        "fits no cluster, even an empty one: {dimension} is short (asked {asked}, at most {most} on a matching node)",
+    )
+    NO_ROOM = (
+        Scope.PROFILE,
+        _ROOM,
+        "no node has room now: {dimension} is short on {short} of {matching} matching nodes",
+    )
+    GANG_DOES_NOT_FIT = (
+        Scope.PROFILE,
+        _ROOM,
+        "only {placed} of {needed} tasks that must start together fit now: "
+        "{dimension} is short on {short} of {matching} matching nodes",
+    )
+    WOULD_DELAY = (
+        Scope.PROFILE,
+        _ROOM | {Happening.RESERVATION_MOVED},
+        "there is room, but it is kept for {reserved} and this job might not end before that one starts",
+    )
+    RESERVED = (
+        Scope.JOB,
+        _ROOM | {Happening.RESERVATION_MOVED},
+        "room on {cluster} is reserved for it from second {start} on",
+    )
+    OVER_SHARE = (
+        Scope.QUEUE,
+        frozenset({Happening.TASK_ENDED, Happening.FLOW_DECAYED, Happening.QUEUE_CHANGED, Happening.NODE_ADDED}),
+        "jobs without a lifetime would bring queue {queue} to {share:.1%} of the fleet; its limit is {limit:.1%}",
+    )
+    BUDGET = (
+        Scope.QUEUE,
+        frozenset({Happening.JOB_ENDED, Happening.FLOW_DECAYED, Happening.QUEUE_CHANGED, Happening.NODE_ADDED}),
+        "it would cost {cost} of queue {queue}'s excess budget, which has {left} left (usage × minutes)",
+    )
+    QUOTA = (
+        Scope.QUEUE,
+        frozenset({Happening.TASK_ENDED, Happening.QUEUE_CHANGED, Happening.JOB_CHANGED}),
+        "queue {queue} would hold {would} of {resource}; its quota is {quota}",
+    )
+    USER_QUOTA = (
+        Scope.QUEUE,
+        frozenset({Happening.TASK_ENDED, Happening.QUEUE_CHANGED, Happening.JOB_CHANGED}),
+        "user {user} would hold {would} of {resource}; the quota is {quota}",
+    )
+    RATE_LIMIT = (
+        Scope.QUEUE,
+        frozenset({Happening.NEXT_TURN}),
+        "this turn has started {started} jobs, the most it may ({limit})",
+    )
+    QUEUE_CORDONED = (
+        Scope.QUEUE,
+        frozenset({Happening.QUEUE_CHANGED}),
+        "queue {queue} is cordoned: nothing starts from it",
+    )
+    DEPENDENCY = (
+        Scope.JOB,
+        frozenset({Happening.JOB_ENDED}),
+        "it starts after {after}",
+    )
+    DEPENDENCY_FAILED = (
+        Scope.JOB,
+        frozenset({Happening.JOB_CHANGED}),
+        "it will not start: {after} did not succeed",
+    )
+    BEHIND = (
+        Scope.QUEUE,
+        _ROOM | {Happening.JOB_ENDED, Happening.FLOW_DECAYED, Happening.RESERVATION_MOVED, Happening.NEXT_TURN},
+        "it waits behind {head} in queue {queue}",
+    )
+
+    def explain(self, facts: Facts) -> str:
+        """The reason as a sentence."""
+        return self.sentence.format_map({name: _in_words(fact) for name, fact in facts.items()})
+
+
+def _in_words(fact: Fact) -> Fact:
+    return ", ".join(fact) if isinstance(fact, list) else fact

@@ -1,0 +1,94 @@
+"""A frozen view of the world at one moment: all that the engine may know.
+
+The order of the tuples means nothing, except that a lane's jobs stand in their queue's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import merge
+
+from muster.model.fleet import Fleet
+from muster.model.flow import Account
+from muster.model.jobs import Job, Pending, Profile, Running
+from muster.model.nodes import Room
+from muster.model.policy import Policy
+from muster.model.queues import Queue, User
+from muster.model.resources import NOTHING, Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """What is on a node now. `empty`: its room without our tasks, beside the pods that are not ours."""
+
+    empty: Room
+    room: Room
+    held: Resources = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """Queued jobs of one queue that differ only in age: same profile, bound, class and priority; oldest first."""
+
+    profile: Profile
+    bound_ms: int | None
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    """A queue now. Accounts hold what has started; `fixed` only jobs without a lifetime, at their min.
+
+    `waiting` is what its queued and pending jobs ask for at their min, `charged` what its budget has paid.
+    """
+
+    queue: Queue
+    account: Account = field(default_factory=Account)
+    fixed: Account = field(default_factory=Account)
+    started: Resources = NOTHING
+    charged: int = 0
+    waiting: Resources = NOTHING
+    active_ms: int = 0
+    lanes: tuple[Lane, ...] = ()
+
+    def jobs(self) -> Iterator[Job]:
+        """Its queued jobs in order."""
+        return merge(*(lane.jobs for lane in self.lanes), key=lambda job: job.order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserState:
+    """A user with a quota, and what their started jobs hold."""
+
+    user: User
+    started: Resources = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A queued job whose `after` is not fulfilled: `waits_for` these, and `failed` can never be."""
+
+    job: Job
+    waits_for: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything one turn decides from."""
+
+    now_ms: int
+    policy: Policy
+    fleet: Fleet
+    nodes: Mapping[str, NodeState]
+    queues: tuple[QueueState, ...] = ()
+    users: tuple[UserState, ...] = ()
+    running: tuple[Running, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    held: tuple[Held, ...] = ()
+    attempts: Mapping[str, int] = field(default_factory=dict)
+
+    def next_attempt(self, job: Job) -> int:
+        """The number a new attempt of the job gets; `attempts` holds those that had one."""
+        return self.attempts.get(job.id, 0) + 1

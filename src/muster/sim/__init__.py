@@ -1,0 +1,1 @@
+"""Simulated clocks and clusters around the real engine, state and loop."""

@@ -1,0 +1,124 @@
+"""Task groups: what the tasks of a job ask for, and how many there are."""
+
+from __future__ import annotations
+
+from muster.model.errors import InvalidValue
+from muster.model.jobs import TaskGroup
+from muster.model.labels import ANYWHERE, Constraint
+from muster.model.nodes import DEVICE_MILLI, Request
+from muster.model.resources import GPU
+from muster.sim.scenario.fields import Fields
+from muster.sim.scenario.not_yet import NOT_YET
+from muster.sim.scenario.scalars import INT32, resource_name
+
+MOST_TASKS = 100_000
+ONLY_GROUP = "main"  # the name of the one group of a job in short form
+
+_TASK_KEYS = ("gpuMilli", "wholeNode", "maxHops", "preferClose", "nodeSelector", "affinity", "tolerations")
+
+
+def read_groups(job: Fields) -> tuple[TaskGroup, ...]:
+    """The groups of a job: those it lists, or the one its short form describes."""
+    if not job.has("groups"):
+        job.get("groups")
+        return (_read_group(job, ONLY_GROUP, (1, 1, 1)),)
+    for key in job.given():
+        if key in _TASK_KEYS or resource_name(key) is not None:
+            job.get(key)
+            job.add(key, "not allowed beside groups: it belongs into each group")
+    groups: dict[str, TaskGroup] = {}
+    for fields in job.entries("groups", "group"):
+        name = fields.required_name("name")
+        group = _read_group(fields, name or "", _width(fields))
+        fields.close_with_amounts()
+        if name in groups:
+            fields.refuse("name", "a group of this job has that name already: names are unique in a job")
+        elif name is not None:
+            groups[name] = group
+    _check_groups(job, tuple(groups.values()))
+    return tuple(groups.values())
+
+
+def _check_groups(job: Fields, groups: tuple[TaskGroup, ...]) -> None:
+    if not groups:
+        job.add("groups", "at least one group is needed")
+    elif not sum(group.min for group in groups):
+        job.add("groups", "at least one task is needed: some group must have a min of 1 or more")
+    elif not any(group.decides for group in groups):
+        job.add("groups", "at least one group must decide when the job ends: decides may not be false for all")
+
+
+def _read_group(fields: Fields, name: str, width: tuple[int, int, int]) -> TaskGroup:
+    least, initial, most = width
+    return TaskGroup(
+        name=name,
+        min=least,
+        initial=initial,
+        max=most,
+        request=_request(fields),
+        constraint=_constraint(fields),
+        max_hops=fields.optional_integer("maxHops", 0, INT32),
+        prefers_close=fields.boolean("preferClose", False),
+        decides=fields.kind != "group" or fields.boolean("decides", True),
+    )
+
+
+def _request(fields: Fields) -> Request:
+    amounts = fields.task_amounts()
+    milli = fields.integer("gpuMilli", DEVICE_MILLI, 1, DEVICE_MILLI)
+    whole_node = fields.boolean("wholeNode", False)
+    if fields.has("gpuMilli") and not amounts.get(GPU):
+        fields.add("gpuMilli", "needs gpu: 1 or more, the devices of which each gives this much")
+    return Request.of(amounts, gpu_milli=milli, whole_node=whole_node)
+
+
+def _constraint(fields: Fields) -> Constraint:
+    """Selector, affinity and tolerations; when several are wrong, each is noted."""
+    parts: dict[str, object] = {
+        "selector": fields.texts("nodeSelector"),
+        "affinity": fields.plain("affinity"),
+        "tolerations": fields.plain("tolerations"),
+    }
+    given = {name: part for name, part in parts.items() if part}
+    if not given:
+        return ANYWHERE
+    try:
+        return Constraint.parse(**given)
+    except InvalidValue:
+        for name, part in given.items():
+            _note_invalid(fields, name, part)
+        return ANYWHERE
+
+
+def _note_invalid(fields: Fields, name: str, part: object) -> None:
+    try:
+        Constraint.parse(**{name: part})
+    except InvalidValue as err:
+        fields.refuse_invalid(err)
+
+
+def _width(fields: Fields) -> tuple[int, int, int]:
+    """(min, initial, max) of a group."""
+    count = fields.optional_integer("count", 1, MOST_TASKS)
+    least = fields.optional_integer("min", 0, MOST_TASKS)
+    initial = fields.optional_integer("initial", 0, MOST_TASKS)
+    most = fields.optional_integer("max", 1, MOST_TASKS)
+    if fields.has("count"):
+        for key in ("min", "initial", "max"):
+            if fields.has(key):
+                fields.add(key, "count and min, initial, max exclude each other: count says all three")
+        count = count or 1
+        return count, count, count
+    if least is None:
+        least = min(number for number in (1, initial, most) if number is not None)
+    if initial is None:
+        initial = least
+    if most is None:
+        most = max(initial, 1)
+    if initial < least:
+        fields.refuse("initial" if fields.has("initial") else "min", f"min <= initial: {least} is above {initial}")
+    if most < initial:
+        fields.refuse("max", f"initial <= max: {initial} is above {most}")
+    elif most > initial and "group.max>initial" in NOT_YET:
+        fields.add("max", f"not supported yet: {NOT_YET['group.max>initial']}")
+    return least, initial, most

@@ -1,0 +1,50 @@
+"""Reads a scenario file: the whole of it, or one error with every problem in it."""
+
+from __future__ import annotations
+
+from muster.model.names import name_key
+from muster.sim.scenario import document
+from muster.sim.scenario.fields import Fields
+from muster.sim.scenario.jobs import Jobs
+from muster.sim.scenario.problems import Problems
+from muster.sim.scenario.scenario import Scenario
+from muster.sim.scenario.script import Script
+from muster.sim.scenario.world import read_world
+
+
+def load(path: str) -> Scenario:
+    """The scenario in a file, a pipe or /dev/stdin; raises ScenarioError."""
+    problems = Problems(path)
+    return _scenario(document.read_file(path, problems), problems)
+
+
+def parse(text: str, name: str = "<text>") -> Scenario:
+    """The scenario in `text`; raises ScenarioError."""
+    problems = Problems(name)
+    return _scenario(document.encoded(text, problems), problems)
+
+
+def _scenario(data: bytes, problems: Problems) -> Scenario:
+    top = Fields.of("scenario", document.read(data, problems), "", problems)
+    if top is None:
+        raise problems.error()
+    world = read_world(top)
+    jobs = Jobs(world)
+    jobs.read(top)
+    script = Script(world, jobs)
+    script.read(top)
+    until_ms = top.optional_duration("until")
+    top.close()
+    if problems:
+        raise problems.error()
+    # Only now are counts multiplied out: a wrong file costs no more than its text.
+    return Scenario(
+        policy=world.policy,
+        clusters=tuple(sorted(world.clusters.values(), key=lambda cluster: name_key(cluster.name))),
+        nodes=tuple(sorted(world.nodes.made(), key=lambda node: node.key)),
+        queues=tuple(sorted(jobs.made_queues(), key=lambda queue: name_key(queue.name))),
+        users=tuple(sorted(world.users.values(), key=lambda user: name_key(user.name))),
+        jobs=tuple(jobs.made()),
+        events=tuple(script.made()),
+        until_ms=until_ms,
+    )

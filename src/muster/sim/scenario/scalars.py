@@ -1,0 +1,99 @@
+"""What one value of a scenario means: a name, a number, a duration, a resource."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from muster.model.resources import CPU, GPU, MEMORY, PODS
+from muster.sim.scenario.problems import Problems
+from muster.sim.scenario.values import Scalar, Value, shown
+
+MICRO = 1_000_000
+SECOND_MS = 1000
+LONGEST_MS = 100 * 365 * 24 * 3600 * SECOND_MS  # 100 years
+MOST_NAME = 253
+INT32 = (1 << 31) - 1
+
+DURATION = "a duration of up to 100 years such as 30s, 10m, 2h, 1d or a number of seconds, to the millisecond"
+NAME = f"a name of at most {MOST_NAME} letters, digits, '.', '_' and '-' that begins and ends with a letter or digit"
+
+TASK_RESOURCES = {
+    "cpu": CPU,
+    "memory": MEMORY,
+    "gpu": GPU,
+    "ephemeral-storage": "ephemeral-storage",
+    "storage": "storage",
+}
+NODE_RESOURCES = {**TASK_RESOURCES, "pods": PODS}
+ANY_EXTENDED = "any resource with a slash such as example.com/fpga"
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_LONGEST = 64  # characters of a number
+
+
+def resource_name(key: str, known: Mapping[str, str] = NODE_RESOURCES) -> str | None:
+    """The resource a key stands for; None when it stands for none."""
+    if key in known:
+        return known[key]
+    return key if "/" in key and len(key) <= MOST_NAME and _EXTENDED.fullmatch(key) else None
+
+
+def is_name(text: str) -> bool:
+    """Whether the text may be a name."""
+    return len(text) <= MOST_NAME and _NAME.fullmatch(text) is not None
+
+
+def as_name(value: Value, path: str, problems: Problems, allowed: str = NAME) -> str | None:
+    """The value as a name, just as it was written: `name: 7` and `queue: on` are names."""
+    if isinstance(value, Scalar) and value.value is not None and is_name(value.text):
+        return value.text
+    problems.refuse(path, value.line, shown(value), allowed)
+    return None
+
+
+def milliseconds(value: Value) -> int | None:
+    """The duration that was written; None when it is none, or finer than a millisecond."""
+    if not isinstance(value, Scalar):
+        return None
+    match = _DURATION.fullmatch(value.text) if len(value.text) <= _LONGEST else None
+    if match is not None:
+        ms = Fraction(match[1]) * _UNITS_MS[match[2]]
+    elif (seconds := number_of(value)) is not None:
+        ms = seconds * SECOND_MS
+    else:
+        return None
+    return ms.numerator if ms.denominator == 1 else None
+
+
+def number_of(value: Value) -> Fraction | None:
+    """The exact number that was written; None when it is none."""
+    match value:
+        case Scalar(value=bool() | None):
+            return None
+        case Scalar(value=int() as whole):
+            return Fraction(whole)
+        case Scalar(value=float() as real):
+            # repr is the shortest text that means this float: what the person wrote.
+            return Fraction(repr(real)) if math.isfinite(real) else None
+        case Scalar(value=str() as text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text):
+            return Fraction(text)
+    return None
+
+
+def quantity_of(name: str) -> str:
+    """What an amount of this resource looks like."""
+    if name == PODS or "/" in name:
+        return "a whole number >= 0"
+    return f"a Kubernetes quantity >= 0 such as {'500m or 2' if name == CPU else '512Mi or 4Gi'}"
+
+
+def is_nothing(value: Value) -> bool:
+    """Whether a key was given without a value."""
+    return isinstance(value, Scalar) and value.value is None

@@ -1,0 +1,234 @@
+"""What happens in a scenario whatever the scheduler does: the key `events`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.model.events import (
+    Event,
+    JobCancelled,
+    JobChanged,
+    NodeAdded,
+    NodeCordoned,
+    NodeLabelled,
+    NodeRemoved,
+    QueueChanged,
+    TaskFailed,
+)
+from muster.model.resources import PODS, Resources
+from muster.sim.scenario.fields import Fields
+from muster.sim.scenario.jobs import Jobs, read_class
+from muster.sim.scenario.nodes import read_labels
+from muster.sim.scenario.not_yet import NOT_YET
+from muster.sim.scenario.scalars import DURATION, INT32
+from muster.sim.scenario.scenario import Scripted
+from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
+from muster.sim.scenario.values import Scalar
+from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
+
+MOST_EVENTS = 2_000_000
+
+ACTIONS = (
+    "addNodes",
+    "removeNode",
+    "cordonNode",
+    "uncordonNode",
+    "labelNode",
+    "foreign",
+    "silentCluster",
+    "setQueue",
+    "cordonQueue",
+    "uncordonQueue",
+    "setJob",
+    "cancel",
+    "failTask",
+)
+
+_TASK = re.compile(r"([^/]{1,253})/([^/]{1,253})-(0|[1-9][0-9]{0,8})")
+
+
+@dataclass(slots=True)
+class Script:
+    """Every event of the file."""
+
+    world: World
+    jobs: Jobs
+    events: list[Scripted] = field(default_factory=list)
+    _foreign: list[Foreign] = field(default_factory=list)
+    _silences: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def read(self, top: Fields) -> None:
+        """Take in the key `events`."""
+        entries = [(fields, _action(fields), _at_ms(fields)) for fields in top.entries("events", "event")]
+        # Nodes first: an event may name a node that another event adds.
+        for fields, action, at_ms in sorted(entries, key=lambda entry: entry[1] != "addNodes"):
+            if action is not None:
+                self._read_action(fields, action, at_ms)
+            fields.close()
+        self.world.nodes.check()
+
+    def made(self) -> list[Scripted]:
+        """The events in order. Only once no problem was found."""
+        added = [
+            Scripted(at_ms=entry.at_ms, event=NodeAdded(node=node))
+            for entry in self.world.nodes.entries
+            if entry.at_ms is not None
+            for node in entry.nodes()
+        ]
+        return sorted([*self.events, *added, *foreign_events(self._foreign), *silent_events(self._silences)], key=place)
+
+    def _read_action(self, fields: Fields, action: str, at_ms: int) -> None:
+        match action:
+            case "addNodes":
+                self._add_nodes(fields.mapping(action, action), at_ms)
+            case "foreign":
+                self._read_foreign(fields.mapping(action, action), at_ms)
+            case "silentCluster":
+                self._read_silence(fields.mapping(action, action), at_ms)
+            case "removeNode":
+                node = self._node(fields, action)
+                self.world.nodes.remove(node, at_ms)
+                self._put(fields, at_ms, [NodeRemoved(node=node)])
+            case "cordonNode" | "uncordonNode":
+                cordoned = action == "cordonNode"
+                self._put(fields, at_ms, [NodeCordoned(node=self._node(fields, action), cordoned=cordoned)])
+            case "labelNode":
+                self._put(fields, at_ms, [self._labelled(fields.mapping(action, action))])
+            case "setQueue":
+                self._put(fields, at_ms, [self._changed_queue(fields.mapping(action, action))])
+            case "cordonQueue" | "uncordonQueue":
+                changes = {"cordoned": action == "cordonQueue"}
+                self._put(fields, at_ms, [QueueChanged(queue=self._queue(fields, action), changes=changes)])
+            case "setJob":
+                self._put(fields, at_ms, self._changed_jobs(fields.mapping(action, action)))
+            case "cancel":
+                self._put(fields, at_ms, (JobCancelled(job=job) for job in self._some_jobs(fields, action)))
+            case "failTask":
+                self._put(fields, at_ms, self._failed_tasks(fields, action))
+
+    def _put(self, fields: Fields, at_ms: int, events: Iterable[Event]) -> None:
+        for event in events:
+            if len(self.events) >= MOST_EVENTS:
+                fields.problems.stop(fields.path, fields.line, f"more than {MOST_EVENTS} events are not allowed")
+            self.events.append(Scripted(at_ms=at_ms, event=event))
+
+    # --- nodes and clusters ---
+
+    def _add_nodes(self, fields: Fields, at_ms: int) -> None:
+        self.world.nodes.read(fields, self._cluster(fields, "cluster"), at_ms)
+        if not fields.has("nodes"):
+            fields.missing("nodes", "a list of nodes, as in clusters")
+        fields.close()
+
+    def _labelled(self, fields: Fields) -> NodeLabelled:
+        event = NodeLabelled(node=self._node(fields, "node"), labels=read_labels(fields))
+        if not fields.has("labels"):
+            fields.missing("labels", "the labels to set, such as {pool: b}")
+        fields.close()
+        return event
+
+    def _read_foreign(self, fields: Fields, at_ms: int) -> None:
+        node = self._node(fields, "node")
+        amounts = {PODS: 1} | fields.node_amounts()
+        for_ms = fields.optional_duration("for", least_ms=1)
+        fields.close_with_amounts()
+        self._foreign.append(Foreign(at_ms=at_ms, node=node, amounts=Resources.of(amounts), for_ms=for_ms))
+
+    def _read_silence(self, fields: Fields, at_ms: int) -> None:
+        cluster = self._cluster(fields, "name")
+        for_ms = fields.duration("for", least_ms=1)
+        if not fields.has("for"):
+            fields.missing("for", DURATION)
+        fields.close()
+        self._silences.setdefault(cluster, []).append((at_ms, at_ms + for_ms))
+
+    # --- queues and jobs ---
+
+    def _changed_queue(self, fields: Fields) -> QueueChanged:
+        event = QueueChanged(queue=self._queue(fields, "name"), changes=read_queue(fields))
+        if not any(fields.has(key) for key in QUEUE_KEYS):
+            fields.problems.add(fields.path, fields.line, f"nothing to set: give some of {', '.join(QUEUE_KEYS)}")
+        fields.close()
+        return event
+
+    def _changed_jobs(self, fields: Fields) -> list[Event]:
+        jobs = self._some_jobs(fields, "name")
+        priority = fields.integer("priority", 0, -INT32, INT32)
+        priority_class = read_class(fields, self.world)
+        changes: dict[str, Any] = {}
+        if fields.has("priority"):
+            changes["priority"] = priority
+        if fields.has("priorityClass"):
+            changes["priority_class"] = priority_class
+        if not changes and not any(f"setJob.{key}" in NOT_YET for key in fields.given()):
+            fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or both")
+        fields.close()
+        return [JobChanged(job=job, changes=changes) for job in jobs]
+
+    def _failed_tasks(self, fields: Fields, key: str) -> list[Event]:
+        value = fields.get(key)
+        match = _TASK.fullmatch(value.text) if isinstance(value, Scalar) else None
+        if match is None:
+            fields.refuse(key, "a task as job/group-index, such as train/worker-0")
+            return []
+        name, group, index = match[1], match[2], int(match[3])
+        entry = self.jobs.roster.entry_of(name)
+        if entry is None or self.jobs.roster.size(name) != 1:
+            fields.refuse(key, listed("a task of a single job", self.jobs.entries))
+            return []
+        most = {group.name: group.max for group in self.jobs.entries[entry.name].profile.groups}
+        if index >= most.get(group, 0):
+            tasks = ", ".join(f"{group}-0 to {group}-{most[group] - 1}" for group in sorted(most))
+            fields.refuse(key, f"a task of {name}: {tasks}")
+            return []
+        return [TaskFailed(job=job, group=group, index=index) for job in self.jobs.roster.meant(name)]
+
+    # --- names of things that must exist; a wrong one is noted and gives "" or nothing ---
+
+    def _node(self, fields: Fields, key: str) -> str:
+        name = fields.required_name(key)
+        node = None if name is None else self.world.nodes.named(name)
+        if name is not None and node is None:
+            fields.refuse(key, listed("a node", self.world.nodes.names()))
+        return node or ""
+
+    def _cluster(self, fields: Fields, key: str) -> str:
+        return _known(fields, key, "a cluster", self.world.clusters)
+
+    def _queue(self, fields: Fields, key: str) -> str:
+        return _known(fields, key, "a queue", self.jobs.queues if self.world.queues is None else self.world.queues)
+
+    def _some_jobs(self, fields: Fields, key: str) -> list[str]:
+        name = fields.required_name(key)
+        jobs = [] if name is None else self.jobs.roster.meant(name)
+        if name is not None and not jobs:
+            fields.refuse(key, listed("a job", self.jobs.entries))
+        return jobs
+
+
+def _known(fields: Fields, key: str, what: str, names: Collection[str]) -> str:
+    name = fields.required_name(key)
+    if name is not None and name not in names:
+        fields.refuse(key, listed(what, names))
+    return name or ""
+
+
+def _at_ms(fields: Fields) -> int:
+    if not fields.has("at"):
+        fields.missing("at", DURATION)
+    return fields.duration("at")
+
+
+def _action(fields: Fields) -> str | None:
+    """The one key that says what happens. Unknown keys are noted by `close`."""
+    given = [key for key in ACTIONS if fields.get(key) is not None]
+    later = [key for key in fields.given() if f"event.{key}" in NOT_YET]
+    if len(given) + len(later) > 1:
+        actions = " and ".join([*given, *later])
+        fields.problems.refuse(fields.path, fields.line, f"{actions} in one event", f"one of {', '.join(ACTIONS)}")
+    elif set(fields.given()) <= {"at"}:
+        fields.problems.add(fields.path, fields.line, f"an action is missing: one of {', '.join(ACTIONS)}")
+    return given[0] if len(given) == 1 and not later else None

@@ -1,0 +1,201 @@
+"""The world of a scenario: policy, clusters with their nodes, queues, users, priority classes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.model.errors import InvalidValue
+from muster.model.fleet import Cluster
+from muster.model.names import name_key
+from muster.model.policy import Policy, Preemption
+from muster.model.queues import MICRO, MINUTE_MS, Queue, User
+from muster.model.resources import DEFAULT_WEIGHTS, Weights
+from muster.sim.scenario.fields import Fields
+from muster.sim.scenario.nodes import Nodes
+from muster.sim.scenario.not_yet import NOT_YET
+from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
+from muster.sim.scenario.values import plain
+
+DEFAULT_QUEUE = "default"
+DEFAULT_CLASS = "default"
+
+QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned")
+
+_MILLION = 1_000_000
+_LISTED = 20  # names that a problem lists at most
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """Everything but jobs and events. `queues` None: the file declares none, jobs bring their own."""
+
+    policy: Policy
+    clusters: dict[str, Cluster]
+    nodes: Nodes
+    queues: dict[str, Queue] | None
+    users: dict[str, User]
+    classes: dict[str, int] = field(default_factory=dict)
+
+
+def read_world(top: Fields) -> World:
+    """The world that the file's top level describes."""
+    clusters, nodes = _read_clusters(top)
+    return World(
+        policy=_read_policy(top),
+        clusters=clusters,
+        nodes=nodes,
+        queues=_read_queues(top),
+        users=_read_users(top),
+        classes=_read_classes(top),
+    )
+
+
+def listed(what: str, names: Collection[str]) -> str:
+    """What is allowed where a name of the file belongs: the names, when they are few."""
+    if len(names) > _LISTED:
+        return f"{what} of this file, which has {len(names)}"
+    return f"{what} of this file: {', '.join(sorted(names, key=name_key)) or 'it has none'}"
+
+
+# --- policy -------------------------------------------------------------------------------------
+
+
+def _read_policy(top: Fields) -> Policy:
+    default = Policy()
+    config = top.mapping("config", "config")
+    policy = Policy(
+        turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
+        half_time_ms=config.duration("halfTime", default.half_time_ms, least_ms=1),
+        over_share=_over_share(config, default),
+        weights=_weights(config),
+        reservations=config.integer("reservations", default.reservations, 0, 16),
+        backfill=config.boolean("backfill", default.backfill),
+        aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
+        preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
+        starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
+        starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
+    )
+    config.close()
+    return policy
+
+
+def _over_share(config: Fields, default: Policy) -> int | None:
+    if config.is_off("overShare"):
+        return None
+    allowed = f"a number above 0, at most {_MILLION}, with at most six decimals, or off"
+    limit = config.micro("overShare", allowed, least=1, most=_MILLION * MICRO)
+    return default.over_share if limit is None else limit
+
+
+def _weights(config: Fields) -> Weights:
+    """The default weights, with those changed that are given."""
+    fields = config.mapping("weights", "weights")
+    given: dict[str, int] = {}
+    for key in fields.given():
+        name = resource_name(key)
+        value = fields.get(key)
+        if name is None or value is None:
+            fields.refuse_key(key, "resources: cpu, memory, gpu, pods, ephemeral-storage, storage or any with a slash")
+            continue
+        try:
+            ((name, micro),) = Weights.of({key: plain(value)}).micro
+        except InvalidValue as err:
+            fields.refuse_invalid(err)
+            continue
+        if name in given:
+            fields.add(key, f"{name} has a weight already: gpu is short for nvidia.com/gpu")
+        given[name] = micro
+    return Weights(micro=tuple(sorted((dict(DEFAULT_WEIGHTS.micro) | given).items())))
+
+
+# --- clusters -----------------------------------------------------------------------------------
+
+
+def _read_clusters(top: Fields) -> tuple[dict[str, Cluster], Nodes]:
+    clusters: dict[str, Cluster] = {}
+    lines: dict[str, int] = {}
+    nodes = Nodes()
+    for fields in top.entries("clusters", "cluster"):
+        name = fields.required_name("name")
+        preference = fields.integer("priority", 50, 0, 100)
+        kind = fields.choice("kind", {"transparent": "transparent", "opaque": "opaque"}, "transparent")
+        if f"cluster.kind={kind}" in NOT_YET:
+            fields.add("kind", f"not supported yet: {NOT_YET[f'cluster.kind={kind}']}")
+        if name in lines:
+            fields.refuse("name", f"a cluster of that name is on line {lines[name]}: names are unique")
+        nodes.read(fields, name or "", None)
+        fields.close()
+        if name is not None:
+            lines.setdefault(name, fields.line)
+            clusters[name] = Cluster(name=name, preference=preference)
+    return clusters, nodes
+
+
+# --- queues, users, classes ---------------------------------------------------------------------
+
+
+def _read_queues(top: Fields) -> dict[str, Queue] | None:
+    queues: dict[str, Queue] = {}
+    lines: dict[str, int] = {}
+    for fields in top.entries("queues", "queue"):
+        name = fields.required_name("name")
+        changes = read_queue(fields)
+        fields.close()
+        if name in lines:
+            fields.refuse("name", f"a queue of that name is on line {lines[name]}: names are unique")
+        elif name is not None:
+            lines[name] = fields.line
+            queues[name] = Queue(name=name, **changes)
+    return queues if top.has("queues") else None
+
+
+def read_queue(fields: Fields) -> dict[str, Any]:
+    """The fields of model.queues.Queue that are given."""
+    given: dict[str, Any] = {}
+    weight = fields.micro(
+        "weight", f"a number from 0.000001 to {_MILLION} with at most six decimals", least=1, most=_MILLION * MICRO
+    )
+    if weight is not None:
+        given["weight"] = weight
+    quota = fields.quota("quota")
+    if fields.has("quota"):
+        given["quota"] = quota
+    if fields.is_off("excessBudget"):
+        given["excess_budget"] = None
+    elif fields.has("excessBudget"):
+        allowed = "a number of usage × minutes from 0 to 1e12 with at most six decimals, or off"
+        budget = fields.micro("excessBudget", allowed, least=0, most=10**12 * MICRO)
+        given["excess_budget"] = None if budget is None else budget * MINUTE_MS
+    cordoned = fields.boolean("cordoned", False)
+    if fields.has("cordoned"):
+        given["cordoned"] = cordoned
+    return given
+
+
+def _read_users(top: Fields) -> dict[str, User]:
+    everyone = top.mapping("users", "users")
+    users: dict[str, User] = {}
+    for name in everyone.given():
+        fields = everyone.mapping(name, "user")
+        quota = fields.quota("quota")
+        fields.close()
+        if is_name(name):
+            users[name] = User(name=name, quota=quota)
+        else:
+            everyone.refuse_key(name, NAME)
+    return users
+
+
+def _read_classes(top: Fields) -> dict[str, int]:
+    fields = top.mapping("priorityClasses", "priorityClasses")
+    classes = {DEFAULT_CLASS: 0}
+    for name in fields.given():
+        value = fields.integer(name, 0, -INT32, INT32)
+        if not is_name(name):
+            fields.refuse_key(name, NAME)
+        elif name == DEFAULT_CLASS and value != 0:
+            fields.refuse(name, "0: the default class has no other value")
+        classes[name] = value
+    return classes

@@ -1,0 +1,107 @@
+"""Runs a scenario: the same engine, state and loop as production, with a simulated clock and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from muster.model import events as ev
+from muster.model.jobs import Running
+from muster.model.plan import Waiting
+from muster.sim.scenario.scenario import Scenario
+from muster.state.forecast import Estimate, forecast
+from muster.state.run import Moment, Run
+from muster.state.state import State
+
+FORECAST_TURNS = 512
+FORECAST_WAITING = 64
+"""Starts are forecast while no more jobs than this wait; beyond it only reservations give an estimate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A job waits, and the kind of reason is new."""
+
+    job: str
+    waiting: Waiting
+    estimate: Estimate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One moment of a simulation, with what is worth telling about those who wait."""
+
+    moment: Moment
+    notices: tuple[Notice, ...]
+
+
+class Simulation:
+    """One scenario on its way. Iterate over it; `state` is the world after the last tick."""
+
+    def __init__(self, scenario: Scenario, *, skips_turns: bool = True, estimates: bool = True) -> None:
+        self.scenario = scenario
+        self.estimates = estimates
+        self.runtimes = {entry.job.id: entry.runtime_ms for entry in scenario.jobs}
+        self.state = State(scenario.policy)
+        for event in _opening(scenario):
+            self.state.apply(event, 0)
+        self.run = Run(self.state, self._runtime, skips_turns=skips_turns)
+        for entry in scenario.jobs:
+            self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job))
+        for scripted in scenario.events:
+            self.run.expect(scripted.at_ms, scripted.event)
+        self._told: dict[str, str] = {}
+
+    def _runtime(self, run: Running) -> int | None:
+        return self.runtimes[run.job.id]
+
+    def __iter__(self) -> Iterator[Tick]:
+        until_ms = self.scenario.until_ms
+        while (now_ms := self.run.next_moment_ms(until_ms)) is not None:
+            if until_ms is not None and now_ms > until_ms:
+                return
+            moment = self.run.step(now_ms)
+            yield Tick(moment=moment, notices=self._notices(moment))
+            if now_ms == until_ms and not self.run.is_due(now_ms):
+                return
+
+    def _notices(self, moment: Moment) -> tuple[Notice, ...]:
+        """Jobs the turn looked at whose reason is another than last time."""
+        news: dict[str, Waiting] = {}
+        for event in moment.events:
+            if isinstance(event, ev.JobStarted | ev.JobSucceeded | ev.JobFailed | ev.JobCancelled):
+                self._told.pop(event.job, None)
+        for job, verdict in moment.plan.verdicts.items():
+            if isinstance(verdict, Waiting) and self._told.get(job) != verdict.reason.name:
+                self._told[job] = verdict.reason.name
+                news[job] = verdict
+        estimates = self.forecast() if news and self.estimates else {}
+        return tuple(
+            Notice(job=job, waiting=waiting, estimate=estimates.get(job) or promised(waiting))
+            for job, waiting in news.items()
+        )
+
+    def forecast(self) -> dict[str, Estimate]:
+        """Estimated starts as of now, as long as not too many wait."""
+        if len(self.state.waiting()) > FORECAST_WAITING:
+            return {}
+        return forecast(self.run, most_turns=FORECAST_TURNS)
+
+
+def promised(waiting: Waiting) -> Estimate | None:
+    """The start a reservation promises."""
+    if waiting.estimate_ms is None:
+        return None
+    return Estimate(start_ms=waiting.estimate_ms, is_assumed=bool(waiting.facts.get("assumed")))
+
+
+def _opening(scenario: Scenario) -> Iterator[ev.Event]:
+    """The world before anything happens."""
+    for cluster in scenario.clusters:
+        yield ev.ClusterSet(cluster=cluster)
+    for node in scenario.nodes:
+        yield ev.NodeAdded(node=node)
+    for queue in scenario.queues:
+        yield ev.QueueSet(queue=queue)
+    for user in scenario.users:
+        yield ev.UserSet(user=user)

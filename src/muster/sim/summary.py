@@ -1,0 +1,240 @@
+"""What a simulation added up to: one value per job, queue and cluster, and the totals (scenario.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.engine.shares import capacity
+from muster.model import events as ev
+from muster.model.jobs import Job, Running
+from muster.model.names import name_key
+from muster.model.nodes import NO_POD_LIMIT
+from muster.model.plan import Plan, StillRunning, Victim, Waiting
+from muster.model.queues import MICRO
+from muster.model.resources import GPU, NOTHING, PODS, Resources
+from muster.sim.simulate import Simulation, Tick, promised
+from muster.state.forecast import Estimate
+from muster.state.state import Phase, State
+
+SLOWDOWN_THRESHOLD_S = 10
+
+
+@dataclass(slots=True)
+class JobStory:
+    """What became of a job."""
+
+    job: Job
+    first_start_ms: int | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Integral:
+    """Sums over time, by name."""
+
+    sums: dict[str, int] = field(default_factory=dict)
+
+    def add(self, amounts: Iterable[tuple[str, int]], dt_ms: int) -> None:
+        """Amounts that held for a while."""
+        for name, amount in amounts:
+            self.sums[name] = self.sums.get(name, 0) + amount * dt_ms
+
+
+class Summary:
+    """Watches a simulation and adds up. Feed it every tick, then ask for `totals`."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.stories = {entry.job.id: JobStory(entry.job) for entry in simulation.scenario.jobs}
+        self.started = {queue.name: 0 for queue in simulation.scenario.queues}
+        self.preemptions = 0
+        self.wasted_gpu_ms = 0
+        self.now_ms = 0
+        self.last_plan: Plan | None = None
+        self._running: dict[str, Running] = {}
+        self._usage = Integral()
+        self._whole = Integral()
+        self._held: dict[str, Integral] = {}
+        self._there: dict[str, Integral] = {}
+        self._levels = self._measure()
+
+    @property
+    def state(self) -> State:
+        """The world as it is."""
+        return self.simulation.state
+
+    # -- while it runs ---------------------------------------------------------------------------------
+
+    def add(self, tick: Tick) -> None:
+        """One more moment."""
+        self._integrate(tick.moment.now_ms)
+        for event in tick.moment.events:
+            self._note(event)
+        if tick.moment.events:
+            self._levels = self._measure()
+        self.last_plan = tick.moment.plan
+
+    def _note(self, event: ev.Event) -> None:
+        match event:
+            case ev.JobStarted(job=job_id, tasks=tasks):
+                story = self.stories[job_id]
+                story.start_ms = self.now_ms
+                if story.first_start_ms is None:
+                    story.first_start_ms = self.now_ms
+                story.nodes = tuple(sorted({task.node for task in tasks}, key=name_key))
+                self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
+                if (run := self.state.running.get(job_id)) is not None:
+                    self._running[job_id] = run
+            case ev.JobPreempted():
+                self.preemptions += 1
+            case ev.JobRequeued(job=job_id):
+                self._waste(job_id)
+                self.stories[job_id].start_ms, self.stories[job_id].nodes = None, ()
+            case ev.JobFailed(job=job_id):
+                self._waste(job_id)
+                self.stories[job_id].end_ms = self.now_ms
+            case ev.JobSucceeded(job=job_id) | ev.JobCancelled(job=job_id):
+                self.stories[job_id].end_ms = self.now_ms
+                self._running.pop(job_id, None)
+            case _:
+                pass
+
+    def _waste(self, job_id: str) -> None:
+        """An attempt ended without a result."""
+        if (run := self._running.pop(job_id, None)) is not None:
+            self.wasted_gpu_ms += run.resources.get(GPU) * (self.now_ms - run.started_ms) // 1000
+
+    def _measure(self) -> tuple[list[tuple[str, int]], int, dict[str, tuple[Resources, Resources]]]:
+        """Usage by queue, the fleet's usage, and by cluster what is held and what is there."""
+        machines, weights = self.state.machines, self.state.policy.weights
+        by_cluster: dict[str, tuple[Resources, Resources]] = dict.fromkeys(machines.clusters, (NOTHING, NOTHING))
+        states = machines.states()
+        for name, node in machines.nodes.items():
+            held, there = by_cluster[node.cluster]
+            by_cluster[node.cluster] = (held + states[name].held, there + node.empty().free)
+        usage = [(name, weights.usage(held)) for name, held in self.state.started_by_queue().items()]
+        return usage, weights.usage(capacity(machines.fleet(), states)), by_cluster
+
+    def _integrate(self, now_ms: int) -> None:
+        dt_ms = now_ms - self.now_ms
+        if dt_ms:
+            usage, whole, by_cluster = self._levels
+            self._usage.add(usage, dt_ms)
+            self._whole.add([("fleet", whole)], dt_ms)
+            for name, (held, there) in by_cluster.items():
+                self._held.setdefault(name, Integral()).add(held.items(), dt_ms)
+                self._there.setdefault(name, Integral()).add(there.items(), dt_ms)
+        self.now_ms = now_ms
+
+    # -- at the end ------------------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, Any]:
+        """Everything as one JSON object."""
+        waits = sorted(
+            (story.first_start_ms - story.job.submit_ms) / 1000
+            for story in self.stories.values()
+            if story.first_start_ms is not None
+        )
+        slowdowns = [
+            self._slowdown(story)
+            for story in self.stories.values()
+            if self.state.jobs.get(story.job.id) and self.state.jobs[story.job.id].phase is Phase.SUCCEEDED
+        ]
+        ends = [story.end_ms for story in self.stories.values() if story.end_ms is not None]
+        return {
+            "jobs": self._jobs(),
+            "queues": self._queues(),
+            "clusters": {name: {"utilisation": self._utilisation(name)} for name in self.state.machines.clusters},
+            "pools": {},
+            "totals": {
+                "end": self.now_ms / 1000,
+                "makespan": max(ends, default=0) / 1000,
+                "jobs": len(self.stories),
+                "started": len(waits),
+                "meanWait": _mean(waits),
+                "waitPercentiles": {f"p{p}": _percentile(waits, p) for p in (50, 90, 95, 99, 100)},
+                "meanBoundedSlowdown": _mean(slowdowns),
+                "preemptions": self.preemptions,
+                "wastedGpuSeconds": self.wasted_gpu_ms / 1000,
+            },
+        }
+
+    def verdict(self, job_id: str, estimates: dict[str, Estimate]) -> dict[str, Any]:
+        """The last verdict on a job, in words and facts."""
+        record = self.state.jobs.get(job_id)
+        if record is None:
+            return {"verdict": "not submitted"}
+        if record.phase.is_over or self.last_plan is None:
+            return {"verdict": record.phase.value}
+        verdict = self.last_plan.verdicts.get(job_id)
+        if record.phase is Phase.RUNNING:
+            return {"verdict": "running"}
+        if verdict is None or isinstance(verdict, StillRunning | Victim) or not isinstance(verdict, Waiting):
+            verdict = self.last_plan.behind(record.job.queue)
+        estimate = estimates.get(job_id) or promised(verdict)
+        return {
+            "verdict": "waiting",
+            "reason": verdict.reason.name,
+            "facts": dict(verdict.facts),
+            "why": verdict.explain(),
+            "until": sorted(happening.value for happening in verdict.reason.until),
+            "estimate": None if estimate is None else estimate.start_ms / 1000,
+        }
+
+    def _jobs(self) -> dict[str, Any]:
+        estimates = self.simulation.forecast() if self.simulation.estimates else {}
+        told = {}
+        for name, story in sorted(self.stories.items(), key=lambda entry: entry[1].job.key):
+            record = self.state.jobs.get(name)
+            told[name] = {
+                "queue": story.job.queue,
+                "state": "not submitted" if record is None else record.phase.value,
+                "submitted": story.job.submit_ms / 1000,
+                "start": None if story.start_ms is None else story.start_ms / 1000,
+                "end": None if story.end_ms is None else story.end_ms / 1000,
+                "attempts": 0 if record is None else record.attempts,
+                "nodes": list(story.nodes),
+                "lastVerdict": self.verdict(name, estimates),
+            }
+        return told
+
+    def _queues(self) -> dict[str, Any]:
+        whole = self._whole.sums.get("fleet", 0)
+        return {
+            name: {
+                "started": self.started.get(name, 0),
+                "usage": round(self._usage.sums.get(name, 0) / MICRO / max(self.now_ms, 1), 6),
+                "share": round(self._usage.sums.get(name, 0) / whole, 6) if whole else 0.0,
+            }
+            for name in sorted(self.state.started_by_queue())
+        }
+
+    def _utilisation(self, cluster: str) -> dict[str, float]:
+        held, there = self._held.get(cluster, Integral()).sums, self._there.get(cluster, Integral()).sums
+        unlimited = NO_POD_LIMIT * max(self.now_ms, 1)
+        return {
+            name: round(held.get(name, 0) / amount, 6)
+            for name, amount in sorted(there.items())
+            if amount and not (name == PODS and amount >= unlimited)
+        }
+
+    def _slowdown(self, story: JobStory) -> float:
+        """Bounded slowdown of a job that succeeded."""
+        end_ms, start_ms = story.end_ms or 0, story.start_ms or 0
+        run_s = (end_ms - start_ms) / 1000
+        return max(1.0, (end_ms - story.job.submit_ms) / 1000 / max(run_s, SLOWDOWN_THRESHOLD_S))
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(sum(values) / len(values), 6) if values else None
+
+
+def _percentile(values: list[float], percent: int) -> float | None:
+    """The smallest value that so many percent of the (sorted) values do not exceed."""
+    if not values:
+        return None
+    return values[max(-(-len(values) * percent // 100) - 1, 0)]

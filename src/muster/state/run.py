@@ -1,0 +1,214 @@
+"""The loop: apply what happens at one moment, take one turn, carry out its plan, see when to look again.
+
+Production, the simulator and forecasts all turn the same crank. Here a plan's actions succeed at once
+and their results come back as events; who else makes things happen (a script, a cluster, an assumed
+run time) is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+
+from muster.engine import plan as decide
+from muster.model import events as ev
+from muster.model.jobs import Running
+from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
+from muster.model.snapshot import Snapshot
+from muster.state.lifecycle import after_losing
+from muster.state.state import State
+
+Runtime = Callable[[Running], int | None]
+"""How long an attempt runs, in ms; None: for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What one moment brought: events in order, and the plan of the turn at its end."""
+
+    now_ms: int
+    events: tuple[ev.Event, ...]
+    plan: Plan
+
+
+class Run:
+    """A world that runs by itself: a state, an agenda of things to come, and turns in between."""
+
+    def __init__(self, state: State, runtime: Runtime, *, skips_turns: bool = True) -> None:
+        self.state = state
+        self.skips_turns = skips_turns
+        self.watch: Callable[[Snapshot, Plan], None] = lambda _snapshot, _plan: None
+        self._runtime = runtime
+        self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
+        self._sequence = count()
+        self._silent_ends: dict[str, list[ev.Event]] = {}
+        self._last: Plan | None = None
+        for run in state.running.values():
+            self._expect_end(run)
+
+    def ahead(self, runtime: Runtime) -> Run:
+        """This world as it would go on if nothing new came and everyone ran as long as `runtime` says."""
+        other = Run(self.state.fork(), runtime)
+        other._last = self._last
+        return other
+
+    def expect(self, at_ms: int, event: ev.Event) -> None:
+        """Something will happen. At one moment ends come first, then the rest in the order expected."""
+        heappush(self._agenda, (at_ms, 1, next(self._sequence), "", event))
+
+    def _expect_end(self, run: Running) -> None:
+        runtime_ms = self._runtime(run)
+        if runtime_ms is not None:
+            end = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
+            heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, (run.job.key, run.attempt), end))
+
+    def next_moment_ms(self, until_ms: int | None = None) -> int | None:
+        """When the next turn is due; None when nothing more can happen by itself."""
+        event_ms = self._agenda[0][0] if self._agenda else None
+        last = self._last
+        if last is None:
+            return event_ms
+        turn_ms = self.state.policy.turn_ms
+        if not last.is_empty or not self.skips_turns:
+            look_ms: int | None = last.now_ms + turn_ms
+        else:
+            look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
+        is_settled = last.is_empty and last.wake_ms is None and event_ms is None
+        if is_settled and until_ms is None:
+            return None
+        forgets_ms = self.state.forgets_queue_ms()
+        if forgets_ms is not None:
+            forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
+        moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
+        return min(moments, default=None)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether something is still to happen at this very moment."""
+        return bool(self._agenda) and self._agenda[0][0] <= now_ms
+
+    def step(self, now_ms: int) -> Moment:
+        """Live through one moment."""
+        happened: list[ev.Event] = []
+        while self._agenda and self._agenda[0][0] <= now_ms:
+            event = heappop(self._agenda)[-1]
+            happened += self._happen(event, now_ms)
+        snapshot = self.state.freeze(now_ms)
+        plan = decide(snapshot)
+        self.watch(snapshot, plan)
+        happened += self._carry_out(plan, now_ms)
+        self._last = plan
+        return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
+
+    # -- what happens ----------------------------------------------------------------------------------
+
+    def _happen(self, event: ev.Event, now_ms: int) -> list[ev.Event]:
+        """Apply one event with what follows from it; an event that came too late for its job does nothing."""
+        events: Iterable[ev.Event] = [event]
+        match event:
+            case ev.JobSucceeded():
+                events = self._ended(event)
+            case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
+                events = [event] if self._is_alive(job_id) else []
+            case ev.TaskFailed():
+                events = [event, *self._failed(event)]
+            case ev.NodeRemoved(node=name):
+                events = [*self._lost_with(name), event]
+            case ev.ClusterSilent(cluster=cluster, silent=False):
+                events = [event, *self._silent_ends.pop(cluster, [])]
+            case _:
+                pass
+        events = [one for one in events if not isinstance(one, ev.JobSucceeded) or self._is_current(one)]
+        for one in events:
+            self.state.apply(one, now_ms)
+        return events
+
+    def _is_alive(self, job_id: str) -> bool:
+        return job_id in self.state.jobs and not self.state.jobs[job_id].phase.is_over
+
+    def _is_current(self, event: ev.JobSucceeded) -> bool:
+        run = self.state.running.get(event.job)
+        return run is not None and run.attempt == event.attempt
+
+    def _ended(self, event: ev.JobSucceeded) -> list[ev.Event]:
+        """A job is done; from a silent cluster we hear of it later."""
+        run = self.state.running.get(event.job)
+        if run is not None and self.state.machines.clusters[run.cluster].silent:
+            self._silent_ends.setdefault(run.cluster, []).append(event)
+            return []
+        return [event]
+
+    def _failed(self, event: ev.TaskFailed) -> list[ev.Event]:
+        run = self.state.running.get(event.job)
+        if run is None:
+            return []
+        gone = [task for task in run.tasks if (task.group, task.index) == (event.group, event.index)]
+        return after_losing(run, gone, "failed", retries_left=self._retries_left(run)) if gone else []
+
+    def _lost_with(self, node: str) -> list[ev.Event]:
+        """What happens to the jobs with tasks on a node that is gone."""
+        events: list[ev.Event] = []
+        for job_id in self.state.machines.jobs_on(node):
+            run = self.state.running[job_id]
+            gone = [task for task in run.tasks if task.node == node]
+            events += after_losing(run, gone, "lost", retries_left=self._retries_left(run))
+        return events
+
+    def _retries_left(self, run: Running) -> int:
+        return run.job.retries - self.state.jobs[run.job.id].failures
+
+    # -- what a plan does --------------------------------------------------------------------------------
+
+    def _carry_out(self, plan: Plan, now_ms: int) -> list[ev.Event]:
+        """Every action of a plan, in order. Room is free the moment a task is evicted."""
+        happened: list[ev.Event] = []
+        for place, action in enumerate(plan.actions):
+            for event in self._results(action, place, now_ms):
+                self.state.apply(event, now_ms)
+                happened.append(event)
+                if isinstance(event, ev.JobStarted):
+                    self._expect_end(self.state.running[event.job])
+        return happened
+
+    def _results(self, action: object, place: int, now_ms: int) -> list[ev.Event]:
+        match action:
+            case Evict(job=job_id, attempt=attempt, tasks=tasks, rule=rule, by=by):
+                run = self.state.running[job_id]
+                evicted = ev.JobPreempted(job=job_id, attempt=attempt, rule=rule, by=by, tasks=tasks)
+                return [evicted, *after_losing(run, tasks, "preempted", retries_left=0)]
+            case Admit(job=job_id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation):
+                return [
+                    ev.JobAdmitted(
+                        job=job_id,
+                        attempt=attempt,
+                        cluster=cluster,
+                        place=place,
+                        charge=charge,
+                        reservation=reservation,
+                    )
+                ]
+            case Promise(job=job_id, reservation=reservation):
+                return [ev.JobPromised(job=job_id, reservation=reservation)]
+            case Return(job=job_id):
+                return [ev.JobReturned(job=job_id)]
+            case Start():
+                protected_ms = now_ms + self.state.policy.protected_ms if action.by_preemption else 0
+                return [
+                    ev.JobStarted(
+                        job=action.job,
+                        attempt=action.attempt,
+                        cluster=action.cluster,
+                        tasks=action.tasks,
+                        overtook=action.overtook,
+                        protected_until_ms=protected_ms,
+                    )
+                ]
+            case _:
+                raise TypeError(f"not an action: {action!r}")
+
+
+def _tick_at(last_ms: int, moment_ms: int, turn_ms: int) -> int:
+    """The first turn at or after a moment: turns come every `turn_ms` since the last one."""
+    turns = max(-(-(moment_ms - last_ms) // turn_ms), 1)
+    return last_ms + turns * turn_ms

@@ -1,0 +1,329 @@
+"""The state of the world: events are applied one by one, and a snapshot can be frozen at any moment.
+
+Job states (design.md 3): queued → pending → running → succeeded | failed | cancelled. A preempted or
+lost attempt brings the job back to queued, with its submit time and priority kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from muster.model import events as ev
+from muster.model.fleet import Fleet
+from muster.model.jobs import Job, Pending, Running, Task, resources_of
+from muster.model.policy import Policy
+from muster.model.queues import Queue, User
+from muster.model.resources import NOTHING, Resources
+from muster.model.snapshot import Held, Snapshot, UserState
+from muster.state.books import QueueBooks
+from muster.state.machines import Machines
+
+
+class Phase(Enum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self in (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+
+
+@dataclass(slots=True)
+class Record:
+    """One job and what became of it so far."""
+
+    job: Job
+    phase: Phase = Phase.QUEUED
+    attempts: int = 0
+    failures: int = 0
+
+
+class State:
+    """Everything events have told us. One writer; `freeze` gives readers their own view."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.now_ms = 0
+        self.machines = Machines()
+        self.jobs: dict[str, Record] = {}
+        self.running: dict[str, Running] = {}
+        self.pending: dict[str, Pending] = {}
+        self.held: dict[str, Job] = {}
+        self.in_line: set[str] = set()
+        self._queues: dict[str, QueueBooks] = {}
+        self._users: dict[str, User] = {}
+        self._by_user: dict[str, Resources] = {}
+        self._retried: dict[str, int] = {}
+        self._waiters: dict[str, set[str]] = {}
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def fleet(self) -> Fleet:
+        """The nodes as they are now."""
+        return self.machines.fleet()
+
+    def queue(self, name: str) -> Queue | None:
+        """A queue's settings."""
+        books = self._queues.get(name)
+        return None if books is None else books.queue
+
+    def started_by_queue(self) -> dict[str, Resources]:
+        """What each queue's started jobs hold."""
+        return {name: books.state().started for name, books in self._queues.items()}
+
+    def waiting(self) -> set[str]:
+        """Ids of the jobs that have not started and may still."""
+        return self.in_line | set(self.pending) | set(self.held)
+
+    def freeze(self, now_ms: int) -> Snapshot:
+        """All that a turn at `now_ms` may know."""
+        return Snapshot(
+            now_ms=now_ms,
+            policy=self.policy,
+            fleet=self.machines.fleet(),
+            nodes=self.machines.states(),
+            queues=tuple(books.state() for books in self._queues.values()),
+            users=tuple(
+                UserState(user=user, started=self._by_user.get(user.name, NOTHING)) for user in self._users.values()
+            ),
+            running=tuple(self.running.values()),
+            pending=tuple(self.pending.values()),
+            held=tuple(self._held(job) for job in self.held.values()),
+            attempts=dict(self._retried),
+        )
+
+    def forgets_queue_ms(self) -> int | None:
+        """When the next idle queue stops counting in nominal shares."""
+        idle = [since for books in self._queues.values() if (since := books.idle_since_ms()) is not None]
+        later = (since + self.policy.share_memory_ms for since in idle)
+        return min((moment for moment in later if moment > self.now_ms), default=None)
+
+    def fork(self) -> State:
+        """A copy that can go its own way, to find out what would happen."""
+        other = State(self.policy)
+        other.now_ms = self.now_ms
+        other.machines = self.machines.fork()
+        other.jobs = {name: replace(record) for name, record in self.jobs.items() if not record.phase.is_over}
+        other.jobs |= {name: record for name, record in self.jobs.items() if record.phase.is_over}
+        other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
+        other.in_line = set(self.in_line)
+        other._queues = {name: books.fork() for name, books in self._queues.items()}
+        other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
+        other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
+        return other
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def apply(self, event: ev.Event, now_ms: int) -> None:
+        """Take note of what happened."""
+        self.now_ms = now_ms
+        match event:
+            case ev.JobSubmitted(job=job):
+                self._submit(job)
+            case ev.JobAdmitted():
+                self._admit(event)
+            case ev.JobPromised(job=job_id, reservation=reservation):
+                self.pending[job_id] = replace(self.pending[job_id], reservation=reservation)
+            case ev.JobReturned(job=job_id):
+                self._leave_pending(job_id)
+                self._enqueue(self.jobs[job_id].job)
+            case ev.JobStarted():
+                self._start(event)
+            case ev.JobResized():
+                self._resize(event)
+            case ev.JobRequeued():
+                self._requeue(event)
+            case ev.JobSucceeded(job=job_id):
+                self._end(job_id, Phase.SUCCEEDED)
+            case ev.JobFailed(job=job_id):
+                self._end(job_id, Phase.FAILED)
+            case ev.JobCancelled(job=job_id):
+                self._end(job_id, Phase.CANCELLED)
+            case ev.JobChanged(job=job_id, changes=changes):
+                self._change_job(job_id, replace(self.jobs[job_id].job, **changes))
+            case ev.JobPreempted() | ev.TaskFailed():
+                pass  # what follows from it comes as an event of its own
+            case ev.QueueSet(queue=queue):
+                self._set_queue(queue)
+            case ev.QueueChanged(queue=name, changes=changes):
+                self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
+            case ev.UserSet(user=user):
+                self._users[user.name] = user
+            case _:
+                self._apply_to_machines(event)
+
+    def _apply_to_machines(self, event: ev.Event) -> None:
+        match event:
+            case ev.ClusterSet(cluster=cluster):
+                self.machines.set_cluster(cluster)
+            case ev.ClusterSilent(cluster=name, silent=silent):
+                self.machines.set_cluster(replace(self.machines.clusters[name], silent=silent))
+            case ev.NodeAdded(node=node):
+                self.machines.set_node(node)
+            case ev.NodeRemoved(node=name):
+                self.machines.remove_node(name)
+            case ev.NodeCordoned(node=name, cordoned=cordoned) if name in self.machines.nodes:
+                self.machines.cordon(name, cordoned=cordoned)
+            case ev.NodeLabelled(node=name, labels=labels) if name in self.machines.nodes:
+                self.machines.label(name, dict(labels))
+            case ev.ForeignPlaced(id=pod, node=node_name, amounts=amounts):
+                self.machines.set_foreign(node_name, pod, amounts)
+            case ev.ForeignGone(id=pod, node=node_name):
+                self.machines.set_foreign(node_name, pod, None)
+
+    # -- queues ----------------------------------------------------------------------------------------
+
+    def _set_queue(self, queue: Queue) -> None:
+        if queue.name in self._queues:
+            self._queues[queue.name].set_queue(queue)
+        else:
+            self._queues[queue.name] = QueueBooks(queue, self.policy, self.now_ms)
+
+    def _submit(self, job: Job) -> None:
+        self.jobs[job.id] = Record(job)
+        self._queues[job.queue].touch(self.now_ms, +1)
+        for other in job.after:
+            self._waiters.setdefault(other, set()).add(job.id)
+        self._enqueue(job)
+
+    def _enqueue(self, job: Job) -> None:
+        """The job stands in line, or aside until what it comes after has succeeded."""
+        self.jobs[job.id].phase = Phase.QUEUED
+        if self._waits_for(job):
+            self.held[job.id] = job
+        else:
+            self.in_line.add(job.id)
+            self._queues[job.queue].join(job)
+
+    def _waits_for(self, job: Job) -> tuple[str, ...]:
+        return tuple(other for other in job.after if not self._is_fulfilled(other))
+
+    def _is_fulfilled(self, other: str) -> bool:
+        return other in self.jobs and self.jobs[other].phase is Phase.SUCCEEDED
+
+    def _held(self, job: Job) -> Held:
+        waits_for = self._waits_for(job)
+        failed = tuple(
+            other
+            for other in waits_for
+            if other in self.jobs and self.jobs[other].phase in (Phase.FAILED, Phase.CANCELLED)
+        )
+        return Held(job=job, waits_for=waits_for, failed=failed)
+
+    def _leave_line(self, job: Job) -> None:
+        if self.held.pop(job.id, None) is None:
+            self.in_line.remove(job.id)
+            self._queues[job.queue].leave(job)
+
+    def _change_job(self, job_id: str, job: Job) -> None:
+        record = self.jobs[job_id]
+        if record.phase is Phase.QUEUED:
+            self._leave_line(record.job)
+        record.job = job
+        if record.phase is Phase.QUEUED:
+            self._enqueue(job)
+        elif record.phase is Phase.PENDING:
+            self.pending[job_id] = replace(self.pending[job_id], job=job)
+        elif record.phase is Phase.RUNNING:
+            self.running[job_id] = replace(self.running[job_id], job=job)
+
+    # -- a job's way -----------------------------------------------------------------------------------
+
+    def _admit(self, event: ev.JobAdmitted) -> None:
+        record = self.jobs[event.job]
+        job = record.job
+        self._leave_line(job)
+        record.phase = Phase.PENDING
+        self._queues[job.queue].wait_for(job.profile.least)
+        self._queues[job.queue].charge(event.charge)
+        self.pending[job.id] = Pending(
+            job=job,
+            attempt=event.attempt,
+            admitted_ms=self.now_ms,
+            turn_place=event.place,
+            charge=event.charge,
+            reservation=event.reservation,
+        )
+
+    def _leave_pending(self, job_id: str) -> None:
+        pending = self.pending.pop(job_id)
+        books = self._queues[pending.job.queue]
+        books.wait_no_more_for(pending.job.profile.least)
+        books.charge(-pending.charge)
+
+    def _start(self, event: ev.JobStarted) -> None:
+        record = self.jobs[event.job]
+        job, charge = record.job, self.pending[event.job].charge
+        self._leave_pending(job.id)
+        self._queues[job.queue].charge(charge)
+        self._retried.pop(job.id, None)
+        record.phase, record.attempts = Phase.RUNNING, event.attempt
+        self.running[job.id] = Running(
+            job=job,
+            attempt=event.attempt,
+            cluster=event.cluster,
+            started_ms=self.now_ms,
+            tasks=event.tasks,
+            protected_until_ms=event.protected_until_ms,
+            overtook=event.overtook,
+            charge=charge,
+        )
+        self.machines.move_in(job, event.tasks)
+        self._use(job, event.tasks, starts=True, whole=True)
+
+    def _resize(self, event: ev.JobResized) -> None:
+        run = self.running[event.job]
+        kept = tuple(task for task in run.tasks if task.group != event.group) + event.tasks
+        gone = tuple(task for task in run.tasks if task not in kept)
+        came = tuple(task for task in event.tasks if task not in run.tasks)
+        self.machines.move_out(run.job, gone)
+        self.machines.move_in(run.job, came)
+        self._use(run.job, gone, starts=False, whole=False)
+        self._use(run.job, came, starts=True, whole=False)
+        self.running[event.job] = replace(run, tasks=kept)
+
+    def _stop(self, job_id: str) -> None:
+        """The running attempt is over: its room, usage and charge come back."""
+        run = self.running.pop(job_id)
+        self.machines.move_out(run.job, run.tasks)
+        self._use(run.job, run.tasks, starts=False, whole=True)
+        self._queues[run.job.queue].charge(-run.charge)
+
+    def _requeue(self, event: ev.JobRequeued) -> None:
+        record = self.jobs[event.job]
+        self._stop(event.job)
+        self._retried[event.job] = record.attempts
+        record.failures += event.cause == "failed"
+        self._enqueue(record.job)
+
+    def _end(self, job_id: str, phase: Phase) -> None:
+        record = self.jobs[job_id]
+        if record.phase is Phase.RUNNING:
+            self._stop(job_id)
+        elif record.phase is Phase.PENDING:
+            self._leave_pending(job_id)
+        else:
+            self._leave_line(record.job)
+        record.phase = phase
+        self._retried.pop(job_id, None)
+        self._queues[record.job.queue].touch(self.now_ms, -1)
+        for waiter in sorted(self._waiters.pop(job_id, ())):
+            if waiter in self.held and not self._waits_for(self.held[waiter]):
+                self._enqueue(self.held.pop(waiter))
+
+    def _use(self, job: Job, tasks: tuple[Task, ...], *, starts: bool, whole: bool) -> None:
+        resources = resources_of(job.profile, tasks)
+        more, less = (resources, NOTHING) if starts else (NOTHING, resources)
+        self._queues[job.queue].use(job, more, less, self.now_ms, whole=whole)
+        if job.user in self._users:
+            held = self._by_user.get(job.user, NOTHING)
+            self._by_user[job.user] = held + more - less
