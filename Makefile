@@ -29,7 +29,7 @@ bench: setup ## run the benchmarks, or the one called NAME
 	@$(BIN)/python -m bench $(NAME)
 
 fuzz: setup ## run the property tests with fresh seeds
-	@MUSTER_FUZZ=1 $(BIN)/pytest tests -k property -n auto $(ARGS)
+	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto $(ARGS)
 
 docs: ## build the documentation into build/docs
 	@scripts/setup docs

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
 
-from muster.engine.placement import Headcount, Placer, Shortage
+from muster.engine.placement import Headcount, Placer
 from muster.engine.room import Rooms, Span
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
@@ -72,6 +72,7 @@ class Horizon:
         self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
+        self.may_give_way = [run for run in self._line if run.job.lifetime_ms is not None or run.surplus()]
 
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
@@ -79,18 +80,17 @@ class Horizon:
         other.fleet, other.policy, other.now_ms, other.states = self.fleet, self.policy, self.now_ms, self.states
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
-        other._line = list(self._line)
+        other._line, other.may_give_way = list(self._line), list(self.may_give_way)
         for run, tasks in victims:
             other._leave(other.now, run.job, tasks)
             other._line.remove(run)
+            other.may_give_way.remove(run)
             if left := tuple(task for task in run.tasks if task not in tasks):
-                insort(other._line, replace(run, tasks=left), key=_by_end)
+                narrower = replace(run, tasks=left)
+                insort(other._line, narrower, key=_by_end)
+                other.may_give_way.append(narrower)
         other._rebuild()
         return other
-
-    def running(self) -> list[Running]:
-        """Who runs, as the turn goes on."""
-        return self._line
 
     def started(self, run: Running) -> None:
         """A job took room on a span of ours: it stays until its end."""
@@ -105,6 +105,12 @@ class Horizon:
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
         return Span([self.now])
+
+    def in_the_way_from(self, job: Job) -> int:
+        """How long jobs like this one must run at least to meet the same promises: they would fare the same."""
+        end_ms = _end(self.now_ms, job.bound_ms)
+        starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
+        return max(starts, default=self.now_ms) - self.now_ms + 1
 
     def overtaken_by(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
         """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
@@ -164,9 +170,7 @@ class Horizon:
                 for task, request in _requests(it.job, it.reservation.tasks):
                     at_moment[task.node] = at_moment[task.node].take(request, task.devices)
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.bound_ms))])
-        least = {group.name: group.min for group in job.profile.groups}
-        tasks = Placer(self.fleet, span).place(job.profile, cluster, least)
-        return None if isinstance(tasks, Shortage) else tasks
+        return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
         """Every later moment at which room may appear in the cluster, with those who leave then."""

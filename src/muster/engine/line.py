@@ -7,7 +7,7 @@ the queue offers its next job of another profile; a limit closes it for all whom
 from __future__ import annotations
 
 from muster.engine.limits import Limit
-from muster.model.jobs import NEVER_MS, Job, Profile
+from muster.model.jobs import NEVER_MS, Job, OrderKey, Profile
 from muster.model.snapshot import Lane, QueueState
 
 
@@ -15,49 +15,71 @@ class Line:
     """The jobs of one queue that may still be offered in this turn."""
 
     def __init__(self, state: QueueState, profiles_deep: int) -> None:
-        self._lanes: list[Lane] = [lane for lane in state.lanes if lane.jobs]
-        self._next = [0] * len(self._lanes)
         self._profiles_deep = profiles_deep
-        self._aside: dict[Profile, int] = {}  # profile → the shortest bound that did not fit
+        self._aside: dict[Profile, int] = {}  # profile → jobs in the way for this long or longer are set aside
         self._limits: list[Limit] = []
         self._taken: set[str] = set()
-        self._offer: Job | None = None
-        self._is_stale = True
+        self._lanes = [_LaneHead(lane) for lane in state.lanes if lane.jobs]
+        self._of: dict[Profile, list[_LaneHead]] = {}
+        for head in self._lanes:
+            self._of.setdefault(head.lane.profile, []).append(head)
+            self._move_on(head)
 
     def offer(self) -> Job | None:
         """The next job in order, None when the queue has no more to offer."""
-        if self._is_stale:
-            heads = [job for place in range(len(self._lanes)) if (job := self._head(place)) is not None]
-            self._offer = min(heads, key=lambda job: job.order, default=None)
-            self._is_stale = False
-        return self._offer
+        best: _LaneHead | None = None
+        for head in self._lanes:
+            if head.job is not None and (best is None or head.order < best.order):
+                best = head
+        return None if best is None else best.job
 
     def take(self, job: Job) -> None:
         """The job was started or got a reservation: it is no longer offered."""
         self._taken.add(job.id)
-        self._is_stale = True
+        for head in self._of[job.profile]:
+            self._move_on(head)
 
     def set_aside(self, profile: Profile, bound_ms: int) -> None:
-        """Jobs of this profile that would run as long or longer need not be tried again."""
+        """Jobs of this profile that may be in the way for as long or longer need not be tried again."""
         self._aside[profile] = min(bound_ms, self._aside.get(profile, bound_ms))
-        self._is_stale = True
+        is_deep = len(self._aside) >= self._profiles_deep
+        for head in self._lanes if is_deep else self._of[profile]:
+            self._move_on(head)
 
     def close(self, limit: Limit) -> None:
         """Offer no more jobs that the limit holds back."""
         self._limits.append(limit)
-        self._is_stale = True
+        for head in self._lanes:
+            self._move_on(head)
 
-    def _head(self, place: int) -> Job | None:
-        lane = self._lanes[place]
-        bound_ms = NEVER_MS if lane.bound_ms is None else lane.bound_ms
-        if bound_ms >= self._aside.get(lane.profile, bound_ms + 1):
-            return None
-        if lane.profile not in self._aside and len(self._aside) >= self._profiles_deep:
-            return None
-        for at in range(self._next[place], len(lane.jobs)):
-            job = lane.jobs[at]
-            if job.id not in self._taken and not any(limit.holds_back(job) for limit in self._limits):
-                self._next[place] = at
-                return job
-        self._next[place] = len(lane.jobs)
-        return None
+    def _move_on(self, head: _LaneHead) -> None:
+        """Find the first job of the lane that may still be offered. What is passed over stays so."""
+        bound_ms = self._aside.get(head.lane.profile)
+        if bound_ms == 0 or (bound_ms is None and len(self._aside) >= self._profiles_deep):
+            head.job = None
+            return
+        jobs = head.lane.jobs
+        while head.at < len(jobs):
+            job = jobs[head.at]
+            is_aside = bound_ms is not None and _bound(job) >= bound_ms
+            if not is_aside and job.id not in self._taken and not any(it.holds_back(job) for it in self._limits):
+                head.job, head.order = job, job.order
+                return
+            head.at += 1
+        head.job = None
+
+
+class _LaneHead:
+    """How far a lane has been offered."""
+
+    __slots__ = ("at", "job", "lane", "order")
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.at = 0
+        self.job: Job | None = None
+        self.order: OrderKey = lane.jobs[0].order
+
+
+def _bound(job: Job) -> int:
+    return NEVER_MS if job.bound_ms is None else job.bound_ms

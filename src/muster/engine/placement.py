@@ -66,48 +66,50 @@ class Placer:
         self.span = span
         self.everywhere = everywhere
 
-    def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | Shortage:
-        """The widest placement from min up to `widths`, taken from the span; or what is short, with nothing taken."""
-        wanted = self._gang(profile, cluster, widths)
-        least = {group.name: group.min for group in profile.groups}
-        if isinstance(wanted, tuple) or least == widths:
-            return wanted
+    def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
+        """The widest placement from min up to `widths`, taken from the span; None, with nothing taken, if min fails."""
+        least = profile.least_widths
+        tasks = self._gang(profile, cluster, widths)
+        if tasks is not None or least == widths:
+            return tasks
         mark = self.span.mark()
-        placed = self._gang(profile, cluster, least)
-        if isinstance(placed, Shortage):
-            return placed
+        if self._gang(profile, cluster, least) is None:
+            return None
         best = dict(least)
         for group in profile.groups:
             low, high = best[group.name], widths[group.name]
             while low < high:
                 middle = (low + high + 1) // 2
                 self.span.undo(mark)
-                if isinstance(self._gang(profile, cluster, best | {group.name: middle}), tuple):
-                    low = middle
-                else:
+                if self._gang(profile, cluster, best | {group.name: middle}) is None:
                     high = middle - 1
+                else:
+                    low = middle
             best[group.name] = low
         self.span.undo(mark)
         return self._gang(profile, cluster, best)
 
-    def _gang(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | Shortage:
+    def _gang(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
         mark = self.span.mark()
         tasks: list[Task] = []
         for group in profile.groups:
-            nodes = self.nodes(group, cluster)
-            count = widths[group.name]
-            placed = self._close(group, count, cluster) if group.is_close else self._fill(group, count, nodes)
-            if len(placed) < count:
-                shortage = self._shortage(group, cluster, nodes, len(tasks) + len(placed), sum(widths.values()))
+            placed = self._group(group, widths[group.name], cluster)
+            if len(placed) < widths[group.name]:
                 self.span.undo(mark)
-                return shortage
+                return None
             tasks += placed
         return tuple(tasks)
 
-    def nodes(self, group: TaskGroup, cluster: str) -> list[Node]:
+    def _group(self, group: TaskGroup, count: int, cluster: str) -> list[Task]:
+        """As many tasks of the group as fit, up to `count`."""
+        nodes = self.nodes(group, cluster)
+        return self._close(group, count, cluster, nodes) if group.is_close else self._fill(group, count, nodes)
+
+    def nodes(self, group: TaskGroup, cluster: str) -> tuple[Node, ...]:
         """The nodes the group may use."""
-        matching = self.fleet.matching(cluster, group.constraint)
-        return [node for node in matching if self.everywhere or self.fleet.takes_tasks(node)]
+        if self.everywhere:
+            return self.fleet.matching(cluster, group.constraint)
+        return self.fleet.open_matching(cluster, group.constraint)
 
     def _fill(self, group: TaskGroup, count: int, nodes: Iterable[Node]) -> list[Task]:
         """Up to `count` tasks, tightest node first. A node stays the tightest until it is full."""
@@ -122,9 +124,9 @@ class Placer:
                 break
         return tasks
 
-    def _close(self, group: TaskGroup, count: int, cluster: str) -> list[Task]:
+    def _close(self, group: TaskGroup, count: int, cluster: str, nodes: Iterable[Node]) -> list[Task]:
         """All tasks as close together as can be: the smallest hop count, then the tightest set of nodes."""
-        usable = {node.name for node in self.nodes(group, cluster)}
+        usable = {node.name for node in nodes}
         counts: dict[str, int] = {name: self.how_many(name, group.request, count) for name in usable}
         best: tuple[int, int, tuple[str, ...]] | None = None
         chosen: tuple[Node, ...] = ()
@@ -147,25 +149,36 @@ class Placer:
             count += 1
         return count
 
-    def _shortage(self, group: TaskGroup, cluster: str, nodes: list[Node], placed: int, needed: int) -> Shortage:
-        """What stands in the way of one more task of the group, as the span is now."""
+    def shortage(self, profile: Profile, cluster: str) -> Shortage:
+        """What keeps the profile from being placed at its min. Only for profiles that do not fit."""
+        mark, placed = self.span.mark(), 0
+        for group in profile.groups:
+            placed += (count := len(self._group(group, group.min, cluster)))
+            if count < group.min:
+                break
+        dimension, short = self._short_of(group, cluster)
+        self.span.undo(mark)
+        return Shortage(
+            dimension=dimension,
+            group=group,
+            short=short,
+            matching=len(self.nodes(group, cluster)),
+            placed=placed,
+            needed=profile.tasks_min,
+        )
+
+    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int]:
+        """What stands in the way of one more task as the span is now, and on how many nodes."""
+        nodes = self.nodes(group, cluster)
         lacking: Counter[str] = Counter()
         for node in nodes:
             lacking.update(_lacks(self.span.room(node.name), group.request) or ["topology"])
         if not nodes:
             lacking.update(self._refusals(group, cluster) or ["nodes"])
         if "topology" in lacking:  # one more task would fit somewhere, only not close enough
-            dimension = "topology"
-        else:
-            dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
-        return Shortage(
-            dimension=dimension,
-            group=group,
-            short=lacking[dimension],
-            matching=len(nodes),
-            placed=placed,
-            needed=needed,
-        )
+            return "topology", lacking["topology"]
+        dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
+        return dimension, lacking[dimension]
 
     def _refusals(self, group: TaskGroup, cluster: str) -> list[str]:
         """Why each node of the cluster is out of the question."""
@@ -222,15 +235,17 @@ def initial_widths(profile: Profile) -> dict[str, int]:
 def never_fits(fleet: Fleet, profile: Profile) -> Shortage | None:
     """What keeps the job from starting even if every cluster were empty and uncordoned; None if it could start."""
     empty = {node.name: node.empty() for node in fleet.nodes.values()}
-    least = {group.name: group.min for group in profile.groups}
     shortages = []
     for cluster in fleet.candidates(profile, silent=True):
-        placed = Placer(fleet, Span([empty.copy()]), everywhere=True).place(profile, cluster, least)
-        if not isinstance(placed, Shortage):
+        placer = Placer(fleet, Span([empty.copy()]), everywhere=True)
+        if placer.place(profile, cluster, profile.least_widths) is not None:
             return None
-        shortages.append(placed)
-    if not shortages:
-        return Shortage(
-            dimension="clusters", group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
-        )
-    return max(shortages, key=lambda shortage: shortage.placed)
+        shortages.append(placer.shortage(profile, cluster))
+    return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+
+
+def no_cluster(profile: Profile) -> Shortage:
+    """There is no cluster the job could go to."""
+    return Shortage(
+        dimension="clusters", group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
+    )

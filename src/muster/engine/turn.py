@@ -20,12 +20,12 @@ from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, widths_within_quota
 from muster.engine.line import Line
-from muster.engine.placement import Placer, Shortage, Tasks, never_fits
+from muster.engine.placement import Placer, Shortage, Tasks, never_fits, no_cluster
 from muster.engine.room import Span
 from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, victims
 from muster.engine.wake import next_wake
-from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running, resources_of
+from muster.model.jobs import Job, Pending, Profile, Reservation, Running, resources_of
 from muster.model.nodes import DEVICE_MILLI
 from muster.model.plan import (
     Action,
@@ -91,6 +91,7 @@ class _Turn:
         self.actions: list[Action] = []
         self.verdicts: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
+        self.full: dict[Profile, Blocked] = {}
         self.limited: list[tuple[Job, Reason]] = []
         self.starts = 0
         self.evicted = 0
@@ -202,39 +203,43 @@ class _Turn:
             self._admit(job, attempt, charge, reservation.cluster, reservation)
             self._reserve(job, reservation, placed)
             line.take(job)
-        bound_ms = NEVER_MS if job.bound_ms is None else job.bound_ms
-        line.set_aside(job.profile, bound_ms if placed.only_delays else 0)
+        line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         return False
 
     # -- finding room ----------------------------------------------------------------------------------
 
     def _find_place(self, job: Job, reservation: Reservation | None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
-        widths = widths_within_quota(job, self.ledger)
-        shortages: list[Shortage] = []
-        for cluster in self.fleet.candidates(job.profile):
-            found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
-            if not isinstance(found, Shortage):
-                return Placed(cluster=cluster, tasks=found)
-            shortages.append(found)
+        clusters = self.fleet.candidates(job.profile)
+        if not clusters:
+            return Blocked(shortage=no_cluster(job.profile), only_delays=False)
+        if job.profile not in self.full:
+            widths = widths_within_quota(job, self.ledger)
+            for cluster in clusters:
+                found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
+                if found is not None:
+                    return Placed(cluster=cluster, tasks=found)
         if reservation is not None and (as_promised := self._as_promised(job, reservation)):
             return as_promised
-        if not shortages:
-            silent = Shortage(
-                dimension="clusters",
-                group=job.profile.groups[0],
-                short=0,
-                matching=0,
-                placed=0,
-                needed=job.profile.tasks_min,
-            )
-            return Blocked(shortage=silent, only_delays=False)
-        shortage = max(shortages, key=lambda shortage: shortage.placed)
-        evicting = self._by_preemption(job, shortage)
-        if evicting is not None and self.policy.preemption is Preemption.ON:
+        blocked = self._why_not(job, clusters)
+        evicting = self._by_preemption(job, blocked.shortage)
+        if evicting is None:
+            return blocked
+        if self.policy.preemption is Preemption.ON:
             return evicting
-        would_evict = evicting.units if evicting is not None else ()
-        return Blocked(shortage=shortage, only_delays=self._only_delays(job), would_evict=would_evict)
+        return replace(blocked, would_evict=evicting.units)
+
+    def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
+        """What the job lacks where it lacks least. A profile for which there is no room at all is not tried again."""
+        if (known := self.full.get(job.profile)) is not None:
+            return known
+        only_delays = self._only_delays(job, clusters)
+        span = self.horizon.span_from_now(job) if only_delays else self.horizon.span_regardless()
+        shortages = [Placer(self.fleet, span).shortage(job.profile, cluster) for cluster in clusters]
+        blocked = Blocked(shortage=max(shortages, key=lambda shortage: shortage.placed), only_delays=only_delays)
+        if not only_delays:
+            self.full[job.profile] = blocked
+        return blocked
 
     def _as_promised(self, job: Job, reservation: Reservation) -> Placed | None:
         """The job on the nodes once promised to it, if its time has come and they are free."""
@@ -250,17 +255,15 @@ class _Turn:
             tasks.append(replace(task, devices=span.take(task.node, request)))
         return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
 
-    def _only_delays(self, job: Job) -> bool:
+    def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:
         """Whether there would be room if nobody had a promise."""
         if not self.horizon.promised:
             return False
         span = self.horizon.span_regardless()
-        for cluster in self.fleet.candidates(job.profile):
-            found = Placer(self.fleet, span).place(job.profile, cluster, _least(job))
-            span.undo()
-            if not isinstance(found, Shortage):
-                return True
-        return False
+        placer = Placer(self.fleet, span)
+        fits = any(placer.place(job.profile, cluster, job.profile.least_widths) for cluster in clusters)
+        span.undo()
+        return fits
 
     def _by_preemption(self, job: Job, shortage: Shortage) -> Placed | None:
         """The job in the place of others who must give way to it."""
@@ -284,26 +287,26 @@ class _Turn:
             for task in unit.tasks:
                 request = unit.run.job.profile.group(task.group).request
                 span.give(task.node, request, task.devices, self.snapshot.nodes[task.node].empty)
-        found = Placer(self.fleet, span).place(job.profile, cluster, _least(job))
+        found = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()
-        if isinstance(found, Shortage) or not self.horizon.promised:
-            return not isinstance(found, Shortage)
+        if found is None or not self.horizon.promised:
+            return found is not None
         return self._without(job, cluster, units) is not None
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every promise still holds."""
         gone = [(unit.run, unit.tasks) for unit in _by_run(units)]
         horizon = self.horizon.fork_without(gone)
-        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, _least(job))
-        if not isinstance(tasks, Shortage):
+        least = job.profile.least_widths
+        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
+        if tasks is not None:
             return tasks, horizon
         # The room of those who go may have been counted on by a promise that could as well wait for others.
-        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, _least(job))
-        if isinstance(tasks, Shortage):
+        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
+        if tasks is None:
             return None
-        trial = horizon.fork_without([])
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
-        return (tasks, horizon) if trial.keeps_promises_beside(run) else None
+        return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
 
     # -- reservations ----------------------------------------------------------------------------------
 
@@ -386,6 +389,7 @@ class _Turn:
         run = unit.run
         self.ledger.evict(run, unit.resources, whole=unit.whole)
         self.evicted += 1
+        self.full.clear()
         self.evictions.append(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )
@@ -461,10 +465,6 @@ def _scarce(shortage: Shortage) -> str:
 def _firm(reservation: Reservation | None) -> Reservation | None:
     """What is worth keeping: a promise that rests on guesses is made anew every turn."""
     return reservation if reservation is not None and reservation.is_firm else None
-
-
-def _least(job: Job) -> dict[str, int]:
-    return {group.name: group.min for group in job.profile.groups}
 
 
 def _by_run(units: tuple[Unit, ...] | list[Unit]) -> list[Unit]:

@@ -85,8 +85,7 @@ class Claims:
         found: list[Unit] = []
         for run in running:
             rule = self.right_over(run)
-            is_new = run.started_ms >= self.now_ms  # this very turn started it
-            if rule is None or is_new or self.now_ms < run.protected_until_ms:
+            if rule is None or self.now_ms < run.protected_until_ms:
                 continue
             found += [Unit(run=run, tasks=(task,), whole=False, rule=rule) for task in run.surplus()]
             if run.is_expired(self.now_ms):
@@ -110,7 +109,7 @@ class Claims:
 
 def victims(claims: Claims, horizon: Horizon, cluster: str, fits: Fits, most: int) -> list[Unit] | None:
     """The units to evict in the cluster so that the head fits; None if nothing legal is enough."""
-    units = [unit for unit in claims.units(horizon.running()) if unit.run.cluster == cluster]
+    units = [unit for unit in claims.units(horizon.may_give_way) if unit.run.cluster == cluster]
     if not units or not fits(merged(units)):
         return None  # even all of them would not be enough
     return _one_that_is_enough(claims, units, fits) or _several(claims, units, fits, most)

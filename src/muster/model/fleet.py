@@ -35,7 +35,7 @@ class Domain:
 class Fleet:
     """Clusters and nodes in order of name, with answers remembered."""
 
-    __slots__ = ("_by_cluster", "_domains", "_matching", "clusters", "nodes")
+    __slots__ = ("_by_cluster", "_domains", "_matching", "_open", "clusters", "nodes")
 
     def __init__(self, clusters: Iterable[Cluster] = (), nodes: Iterable[Node] = ()) -> None:
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
@@ -44,6 +44,7 @@ class Fleet:
         for node in self.nodes.values():
             self._by_cluster[node.cluster].append(node)
         self._matching: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
+        self._open: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._domains: dict[str, tuple[Domain, ...]] = {}
 
     def candidates(self, profile: Profile, *, silent: bool = False) -> tuple[str, ...]:
@@ -67,6 +68,14 @@ class Fleet:
             nodes = self._by_cluster[cluster]
             found = tuple(node for node in nodes if constraint.refuses(node.name, node.labels, node.taints) is None)
             self._matching[cluster, constraint] = found
+        return found
+
+    def open_matching(self, cluster: str, constraint: Constraint) -> tuple[Node, ...]:
+        """Of those, the nodes that take new tasks."""
+        found = self._open.get((cluster, constraint))
+        if found is None:
+            found = tuple(node for node in self.matching(cluster, constraint) if self.takes_tasks(node))
+            self._open[cluster, constraint] = found
         return found
 
     def domains(self, cluster: str) -> tuple[Domain, ...]:

@@ -6,6 +6,7 @@ where a job fits depends on its profile alone (design.md 13).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.model.labels import ANYWHERE, Constraint
@@ -50,11 +51,14 @@ class Profile:
     """All that decides where a job fits: its groups, in the order they are placed, and its candidates.
 
     `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference.
+    `least` is what all groups at their min ask for together.
     """
 
     groups: tuple[TaskGroup, ...]
     clusters: tuple[tuple[str, int], ...] = ()
     least: Resources = field(init=False, repr=False, compare=False)
+    least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    is_elastic: bool = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +68,8 @@ class Profile:
         for group in self.groups:
             least = least + group.request.resources * group.min
         object.__setattr__(self, "least", least)
+        object.__setattr__(self, "least_widths", {group.name: group.min for group in self.groups})
+        object.__setattr__(self, "is_elastic", any(group.min < group.max for group in self.groups))
         object.__setattr__(self, "_hash", hash((self.groups, self.clusters)))
 
     def __hash__(self) -> int:
@@ -190,6 +196,8 @@ class Running:
 
     def surplus(self) -> tuple[Task, ...]:
         """The tasks above each group's min, the ones to go first in front."""
+        if not self.job.profile.is_elastic:
+            return ()
         above: list[Task] = []
         for group in self.job.profile.groups:
             tasks = sorted((task for task in self.tasks if task.group == group.name), key=lambda task: task.index)

@@ -29,10 +29,9 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Queued jobs of one queue that differ only in age: same profile, bound, class and priority; oldest first."""
+    """Queued jobs of one queue with the same profile, class and priority; oldest first."""
 
     profile: Profile
-    bound_ms: int | None
     jobs: tuple[Job, ...]
 
 

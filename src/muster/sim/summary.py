@@ -11,7 +11,7 @@ from muster.model import events as ev
 from muster.model.jobs import Job, Running
 from muster.model.names import name_key
 from muster.model.nodes import NO_POD_LIMIT
-from muster.model.plan import Plan, StillRunning, Victim, Waiting
+from muster.model.plan import Plan, Waiting
 from muster.model.queues import MICRO
 from muster.model.resources import GPU, NOTHING, PODS, Resources
 from muster.sim.simulate import Simulation, Tick, promised
@@ -30,6 +30,8 @@ class JobStory:
     start_ms: int | None = None
     end_ms: int | None = None
     nodes: tuple[str, ...] = ()
+    waited_for: list[str] = field(default_factory=list)
+    preempted_by: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -74,6 +76,10 @@ class Summary:
         self._integrate(tick.moment.now_ms)
         for event in tick.moment.events:
             self._note(event)
+        for notice in tick.notices:
+            waited_for = self.stories[notice.job].waited_for
+            if notice.waiting.reason.name not in waited_for:
+                waited_for.append(notice.waiting.reason.name)
         if tick.moment.events:
             self._levels = self._measure()
         self.last_plan = tick.moment.plan
@@ -89,8 +95,9 @@ class Summary:
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
                 if (run := self.state.running.get(job_id)) is not None:
                     self._running[job_id] = run
-            case ev.JobPreempted():
+            case ev.JobPreempted(job=job_id, by=by, rule=rule):
                 self.preemptions += 1
+                self.stories[job_id].preempted_by.append(f"{by} ({rule.value})")
             case ev.JobRequeued(job=job_id):
                 self._waste(job_id)
                 self.stories[job_id].start_ms, self.stories[job_id].nodes = None, ()
@@ -170,10 +177,10 @@ class Summary:
             return {"verdict": "not submitted"}
         if record.phase.is_over or self.last_plan is None:
             return {"verdict": record.phase.value}
-        verdict = self.last_plan.verdicts.get(job_id)
         if record.phase is Phase.RUNNING:
             return {"verdict": "running"}
-        if verdict is None or isinstance(verdict, StillRunning | Victim) or not isinstance(verdict, Waiting):
+        verdict = self.last_plan.verdicts.get(job_id)
+        if not isinstance(verdict, Waiting):  # not looked at, or a victim that is back in line
             verdict = self.last_plan.behind(record.job.queue)
         estimate = estimates.get(job_id) or promised(verdict)
         return {
@@ -198,6 +205,8 @@ class Summary:
                 "end": None if story.end_ms is None else story.end_ms / 1000,
                 "attempts": 0 if record is None else record.attempts,
                 "nodes": list(story.nodes),
+                "waitedFor": list(story.waited_for),
+                "preemptedBy": list(story.preempted_by),
                 "lastVerdict": self.verdict(name, estimates),
             }
         return told

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from muster.model.names import name_key
 from muster.sim.summary import Summary
 
 MOST_ROWS = 60
+_WAITING = ("queued", "pending")
 _STATE_STYLE = {
     "succeeded": "green",
     "running": "cyan",
@@ -24,32 +27,61 @@ _STATE_STYLE = {
 def show(summary: Summary, console: Console) -> None:
     """Jobs with reasons, queues with shares, clusters, totals."""
     told = summary.totals()
-    console.print(_jobs(told["jobs"]))
-    if len(told["jobs"]) > MOST_ROWS:
-        console.print(f"… and {len(told['jobs']) - MOST_ROWS} more jobs: -o summary tells of all of them", style="dim")
-    console.print(_queues(told["queues"]))
-    console.print(_clusters(told["clusters"]))
-    console.print(_totals(told["totals"]))
+    rows = _rows(told["jobs"])
+    console.print(_jobs(rows[:MOST_ROWS]))
+    if len(rows) > MOST_ROWS:
+        more = sum(len(row.names) for row in rows[MOST_ROWS:])
+        console.print(f"… and {more} more jobs: -o summary tells of all of them", style="dim")
+    for part in (_queues(told["queues"]), _clusters(told["clusters"]), _totals(told["totals"])):
+        console.print()
+        console.print(part)
 
 
-def _jobs(jobs: dict[str, Any]) -> Table:
-    table = _table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why it waits")
-    shown = sorted(jobs.items(), key=lambda entry: (entry[1]["state"] in ("succeeded", "cancelled"),))
-    picked = {name for name, _ in shown[:MOST_ROWS]}
+@dataclass(slots=True)
+class Row:
+    """Jobs of one entry to which the same happened."""
+
+    names: list[str]
+    job: dict[str, Any]
+    nodes: list[str]
+    why: str
+
+
+def _rows(jobs: dict[str, Any]) -> list[Row]:
+    """One row for jobs that differ only in their number, in order of submission."""
+    rows: dict[tuple[Any, ...], Row] = {}
     for name, job in jobs.items():
-        if name in picked:
-            state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
-            times = (_clock(job["submitted"]), _clock(job["start"]), _clock(job["end"]))
-            table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _nodes(job["nodes"]), _why(job))
+        fate = (name_key(name)[0], *(job[key] for key in ("queue", "state", "submitted", "start", "end", "attempts")))
+        why = _why(job)
+        row = rows.setdefault((*fate, why if job["state"] in _WAITING else ""), Row([], job, [], why))
+        row.names.append(name)
+        row.nodes += [node for node in job["nodes"] if node not in row.nodes]
+    return sorted(rows.values(), key=lambda row: (row.job["submitted"], row.job["start"] or 0, name_key(row.names[0])))
+
+
+def _jobs(rows: list[Row]) -> Table:
+    table = _table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why")
+    for row in rows:
+        job, count = row.job, len(row.names)
+        name = row.names[0] if count == 1 else f"{row.names[0]} … {row.names[-1].rsplit('-', 1)[-1]} ({count})"
+        state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
+        times = (_clock(job["submitted"]), _clock(job["start"]), _clock(job["end"]))
+        table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _nodes(row.nodes), row.why)
     return table
 
 
 def _why(job: dict[str, Any]) -> str:
     verdict = job["lastVerdict"]
-    if verdict["verdict"] != "waiting":
-        return ""
-    when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
-    return f"{verdict['reason']}: {verdict['why']}{when}"
+    if verdict["verdict"] == "waiting":
+        when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
+        return f"{verdict['reason']}: {verdict['why']}{when}"
+    told = []
+    has_waited = job["start"] is not None and job["start"] > job["submitted"]
+    if job["waitedFor"] or has_waited:
+        told.append("waited: " + (", ".join(job["waitedFor"]) or "BEHIND"))
+    if job["preemptedBy"]:
+        told.append("preempted by " + ", ".join(job["preemptedBy"]))
+    return "; ".join(told)
 
 
 def _queues(queues: dict[str, Any]) -> Table:

@@ -13,11 +13,11 @@ from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import Lane, QueueState
 
-LaneKey = tuple[Profile, int | None, int, int]
+LaneKey = tuple[Profile, int, int]
 
 
 def _lane_key(job: Job) -> LaneKey:
-    return (job.profile, job.bound_ms, job.priority_class, job.priority)
+    return (job.profile, job.priority_class, job.priority)
 
 
 def _age(job: Job) -> tuple[int, tuple[str, int, str]]:
@@ -46,7 +46,7 @@ class QueueBooks:
         if self._frozen is None:
             for key, jobs in self._lanes.items():
                 if key not in self._frozen_lanes:
-                    self._frozen_lanes[key] = Lane(profile=key[0], bound_ms=key[1], jobs=tuple(jobs))
+                    self._frozen_lanes[key] = Lane(profile=key[0], jobs=tuple(jobs))
             self._frozen = QueueState(
                 queue=self.queue,
                 account=self._account,

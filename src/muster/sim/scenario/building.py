@@ -14,7 +14,7 @@ import yaml
 from muster.sim.scenario.problems import Problems, joined, quoted
 from muster.sim.scenario.values import TAG, List, Map, Plain, Scalar, Value, resolved
 
-MOST_VALUES = 5_000_000  # scalars, lists and mappings, each alias counted as all that it repeats
+MOST_VALUES = 3_000_000  # scalars, lists and mappings, each alias counted as all that it repeats; 20 s, 0.7 GB
 MOST_DEPTH = 100
 MOST_REPEATED = 10  # times as many values from aliases as the file itself holds …
 FREELY_REPEATED = 100_000  # … beyond these

@@ -34,6 +34,7 @@ from muster.sim.scenario.scalars import (
 from muster.sim.scenario.values import List, Map, Scalar, Value, plain, shown
 
 _LONGEST_GUESS = 40  # characters of a key for which we look for what was meant
+_LONGEST_FIELD = 400  # characters of a path inside of Kubernetes' shapes
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _WORDS = {"on": True, "true": True, "off": False, "false": False}
 
@@ -210,11 +211,13 @@ class Fields:
 
     def mapping(self, key: str, kind: str) -> Fields:
         """Readers over a nested mapping; one without keys when it is absent, empty or wrong."""
-        value = self.get(key)
-        fields = None
-        if value is not None and not is_nothing(value):
-            fields = Fields.of(kind, value, self.path_of(key), self.problems)
-        return fields or Fields(kind, Map(value.line if value else self.line, {}, {}), self.path_of(key), self.problems)
+        value, path = self.get(key), self.path_of(key)
+        if isinstance(value, Map):
+            return Fields(kind, value, path, self.problems)
+        if value is None or is_nothing(value):
+            return Fields(kind, Map(value.line if value else self.line, {}, {}), path, self.problems)
+        self.refuse(key, "a mapping")
+        return Fields(kind, Map(value.line, {}, {}), path, Problems(""))  # what it lacks is not worth telling
 
     def items(self, key: str) -> Sequence[tuple[Value, str]]:
         """The items of a list, each with its path."""
@@ -254,7 +257,8 @@ class Fields:
     def refuse_invalid(self, err: InvalidValue) -> None:
         """Note what the model refused; its field leads to the line as far as the file goes with it."""
         value = _at(self._map, err.field)
-        path = f"{self.path}.{err.field}" if self.path else err.field
+        field = err.field if err.field.isprintable() and len(err.field) <= _LONGEST_FIELD else quoted(err.field)
+        path = f"{self.path}.{field}" if self.path else field
         what = shown(value) if isinstance(value, Scalar) else _shown_plain(err.value)
         self.problems.refuse(path, value.line, what, err.allowed)
 

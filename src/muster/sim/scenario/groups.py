@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from muster.model.errors import InvalidValue
 from muster.model.jobs import TaskGroup
 from muster.model.labels import ANYWHERE, Constraint
@@ -35,13 +37,15 @@ def read_groups(job: Fields) -> tuple[TaskGroup, ...]:
             fields.refuse("name", "a group of this job has that name already: names are unique in a job")
         elif name is not None:
             groups[name] = group
-    _check_groups(job, tuple(groups.values()))
+    _check_groups(job, groups.values())
     return tuple(groups.values())
 
 
-def _check_groups(job: Fields, groups: tuple[TaskGroup, ...]) -> None:
-    if not groups:
+def _check_groups(job: Fields, groups: Collection[TaskGroup]) -> None:
+    if not job.items("groups"):
         job.add("groups", "at least one group is needed")
+    elif not groups:
+        return  # none has a name, which was noted
     elif not sum(group.min for group in groups):
         job.add("groups", "at least one task is needed: some group must have a min of 1 or more")
     elif not any(group.decides for group in groups):

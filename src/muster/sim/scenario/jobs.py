@@ -67,10 +67,13 @@ class Jobs:
     def made(self) -> list[ScriptJob]:
         """The jobs themselves, by submit time and id. Only once no problem was found."""
         made: list[ScriptJob] = []
+        ids: dict[tuple[str, ...], tuple[str, ...]] = {}  # entries that wait for the same share one tuple
         for one in self.entries.values():
-            after = self._ids(one.after)
+            names = tuple(need.name for need in one.after)
+            if names not in ids:
+                ids[names] = self._ids(names)
             for name in one.entry.names():
-                job = Job(id=name, profile=one.profile, after=after, **one.common)
+                job = Job(id=name, profile=one.profile, after=ids[names], **one.common)
                 made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
@@ -81,10 +84,8 @@ class Jobs:
             return list(self.world.queues.values())
         return [Queue(name=name) for name in self.queues]
 
-    def _ids(self, needs: tuple[Need, ...]) -> tuple[str, ...]:
-        ids: set[str] = set()
-        for need in needs:
-            ids.update(self.roster.meant(need.name))
+    def _ids(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        ids = {job for name in names for job in self.roster.meant(name)}
         return tuple(sorted(ids, key=name_key))
 
     # --- one entry ---
@@ -131,7 +132,7 @@ class Jobs:
     def _queue(self, fields: Fields) -> str:
         declared = self.world.queues
         name = fields.name("queue")
-        if declared is not None and not fields.has("queue"):
+        if declared is not None and not fields.has("queue") and not fields.has("race"):
             fields.missing("queue", listed("a queue", declared))
         elif declared is not None and name is not None and name not in declared:
             fields.refuse("queue", listed("a queue", declared))
@@ -164,9 +165,8 @@ class Jobs:
         for one in self.entries.values():
             pairs += len(one.entry) * sum(self.roster.size(need.name) for need in one.after)
             if pairs > MOST_DEPENDENCIES:
-                one.fields.add(
-                    "after", f"more than {MOST_DEPENDENCIES} pairs of jobs in the whole file are not allowed"
-                )
+                message = f"more than {MOST_DEPENDENCIES} pairs of jobs in the whole file are not allowed"
+                one.fields.add("after", message)
                 return
         for _ in range(MOST_CYCLES):
             try:

@@ -1,0 +1,26 @@
+"""Everything that is wrong with a plan, as sentences."""
+
+from __future__ import annotations
+
+from muster.model.plan import Plan
+from muster.model.snapshot import Snapshot
+from muster.sim.checker.limits import eviction_rate_problems, reservation_count_problems
+from muster.sim.checker.order import lane_problems
+from muster.sim.checker.replay import Replay
+from muster.sim.checker.verdicts import verdict_problems
+from muster.sim.checker.world import World
+
+
+def check(snapshot: Snapshot, plan: Plan) -> list[str]:
+    """The rules that the plan breaks, and what it says that is not true; empty when it is fine."""
+    world = World(snapshot)
+    replay = Replay(world, plan)
+    problems = list(replay.books.opening_problems())
+    if plan.now_ms != snapshot.now_ms:
+        problems.append(f"the plan is of {plan.now_ms} ms, the snapshot of {snapshot.now_ms} ms")
+    problems += replay.problems()
+    problems += eviction_rate_problems(world, plan)
+    problems += reservation_count_problems(world, plan, replay.admitted)
+    problems += lane_problems(world, plan)
+    problems += verdict_problems(world, plan, replay)
+    return problems

@@ -1,0 +1,94 @@
+"""Limits on admissions and starts (design.md 4.4): share, budget, quotas, rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from muster.model.jobs import Job
+from muster.model.plan import Evict, Plan, Start, Waiting
+from muster.model.policy import Preemption
+from muster.model.reasons import Reason
+from muster.model.resources import Resources
+from muster.sim.checker.books import Books
+from muster.sim.checker.world import World
+
+
+def admission_problems(books: Books, job: Job, charge: int) -> Iterator[str]:
+    """The limits that forbid admitting the job now."""
+    holding, queue = books.queues[job.queue], job.queue
+    if holding.queue.cordoned:
+        yield f"{job.id}: is admitted although queue {queue} is cordoned"
+    most = books.shares.most_fixed(holding.queue, books.world.policy.over_share)
+    flow = books.fixed_flow_with(job)
+    if job.lifetime_ms is None and most is not None and flow > most and holding.is_exact:
+        yield f"{job.id}: jobs without a lifetime would bring queue {queue} to {flow}, over its limit {most}"
+    if holding.is_exact and charge != books.charge_for(job):
+        yield f"{job.id}: is charged {charge}, not {books.charge_for(job)}"
+    if holding.budget_left is not None and charge > holding.budget_left:
+        yield f"{job.id}: is charged {charge}; queue {queue} has {holding.budget_left} of its budget left"
+    yield from quota_problems(books, job, job.profile.least)
+
+
+def quota_problems(books: Books, job: Job, more: Resources) -> Iterator[str]:
+    """The quotas that holding this much more would break."""
+    holding = books.queues[job.queue]
+    for name, quota in _over(holding.held, more, holding.queue.quota):
+        yield f"{job.id}: queue {job.queue} would hold more {name} than its quota of {quota}"
+    if job.user in books.users:
+        for name, quota in _over(books.users[job.user], more, books.quotas[job.user]):
+            yield f"{job.id}: user {job.user} would hold more {name} than the quota of {quota}"
+
+
+def _over(held: Resources, more: Resources, quota: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Quotas that are exceeded and of which more is asked: one lowered later harms nobody who runs."""
+    for name, most in quota.items():
+        if more.get(name) and held.get(name) + more.get(name) > most:
+            yield name, most
+
+
+def rate_problems(books: Books, job: Job) -> Iterator[str]:
+    """Whether one more queued job may start in this turn."""
+    policy, starts = books.world.policy, books.queues[job.queue].starts
+    if policy.starts_per_turn is not None and books.starts >= policy.starts_per_turn:
+        yield f"{job.id}: is start {books.starts + 1} of the turn, which may have {policy.starts_per_turn}"
+    if policy.starts_per_queue is not None and starts >= policy.starts_per_queue:
+        yield f"{job.id}: is start {starts + 1} of queue {job.queue}, which may have {policy.starts_per_queue} a turn"
+
+
+def eviction_rate_problems(world: World, plan: Plan) -> Iterator[str]:
+    """How many evictions a turn may have at all."""
+    evictions = sum(isinstance(action, Evict) for action in plan.actions)
+    if evictions and world.policy.preemption is not Preemption.ON:
+        yield f"{evictions} evictions although preemption is {world.policy.preemption.value}"
+    if evictions > world.policy.evictions_per_turn:
+        yield f"{evictions} evictions, more than {world.policy.evictions_per_turn} in one turn"
+
+
+def reservation_count_problems(world: World, plan: Plan, admitted: Mapping[str, str]) -> Iterator[str]:
+    """New reservations come within their numbers: one per profile, few per cluster and kind (design.md 4.5).
+
+    `admitted` are the jobs this plan admits, with their clusters. Older reservations may be more than policy
+    now allows; new ones then wait.
+    """
+    started = {action.job for action in plan.actions if isinstance(action, Start)}
+    new = {name: cluster for name, cluster in admitted.items() if name not in started}
+    reserved: dict[str, str] = {}
+    for name, verdict in plan.verdicts.items():
+        if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED and world.startable(name) is not None:
+            reserved[name] = str(verdict.facts.get("cluster"))
+    profiles = {name: job.profile for name in {*reserved, *new} if (job := world.startable(name)) is not None}
+    for name in new:
+        if name not in reserved:
+            yield f"{name}: is admitted, but neither starts nor has a reservation"
+            continue
+        if any(profiles[other] == profiles[name] for other in reserved if other != name):
+            yield f"{name}: another job of its profile has a reservation already"
+        kind = [
+            other
+            for other, cluster in reserved.items()
+            if cluster == reserved[name] and profiles[other].asks_gpu == profiles[name].asks_gpu
+        ]
+        if len(kind) > world.policy.reservations:
+            yield f"{name}: is one of {len(kind)} reservations of its kind on {reserved[name]}"
+    if new and len(reserved) > world.policy.reservations_in_all:
+        yield f"{len(reserved)} reservations, more than {world.policy.reservations_in_all} in all"

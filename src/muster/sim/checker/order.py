@@ -1,0 +1,67 @@
+"""The order of filling (design.md 4.3), as far as a plan shows it: oldest first in a lane, hungriest queue first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.model.jobs import Job
+from muster.model.plan import Admit, Plan
+from muster.sim.checker.books import Books
+from muster.sim.checker.world import World
+
+
+def lane_problems(world: World, plan: Plan) -> Iterator[str]:
+    """Jobs of a lane are alike, so a younger one never goes first, unless its user's quota stops the older."""
+    admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
+    with_quota = {state.user.name for state in world.snapshot.users if state.user.quota}
+    for state in world.snapshot.queues:
+        for lane in state.lanes:
+            passed: Job | None = None
+            for job in lane.jobs:
+                if job.id in admitted and passed is not None:
+                    yield f"{job.id}: is admitted while {passed.id}, older and alike, stays queued"
+                elif job.id not in admitted and job.user not in with_quota:
+                    passed = passed or job
+
+
+class FillingOrder:
+    """The heads that the plan admits, each until its turn comes."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
+        self._world = world
+        admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
+        heads = (_head(world, queue) for queue in world.queues)
+        self._to_come = {head.queue: head for head in heads if head is not None and head.id in admitted}
+
+    def problems(self, books: Books, job: Job) -> Iterator[str]:
+        """Heads that should have been admitted before this job, and are only later."""
+        if self._to_come.get(job.queue) is job:
+            del self._to_come[job.queue]
+        if self._world.is_aged(job):
+            return
+        for head in self._to_come.values():
+            if head.queue == job.queue or self._world.is_aged(head):
+                continue
+            if head.priority_class > job.priority_class:
+                yield f"{job.id}: is admitted before {head.id}, the head of {head.queue}, which is of a higher class"
+            elif head.priority_class == job.priority_class and _is_hungrier(books, head, job):
+                yield f"{job.id}: is admitted before {head.id}, although queue {head.queue} is hungrier"
+
+
+def _head(world: World, queue: str) -> Job | None:
+    lanes = world.queues[queue].lanes
+    return min((lane.jobs[0] for lane in lanes if lane.jobs), key=lambda job: job.order, default=None)
+
+
+def _is_hungrier(books: Books, one: Job, other: Job) -> bool:
+    """Whether flow, then usage, each with the job and per weight, then the name puts one queue before the other."""
+    left, right = books.queues[one.queue], books.queues[other.queue]
+    if not (left.is_exact and right.is_exact):
+        return False
+    # a/b < c/d where a*d < c*b
+    ours = (books.flow_with(one), left.usage + books.least_usage(one))
+    theirs = (books.flow_with(other), right.usage + books.least_usage(other))
+    return (*(amount * right.queue.weight for amount in ours), one.queue) < (
+        *(amount * left.queue.weight for amount in theirs),
+        other.queue,
+    )

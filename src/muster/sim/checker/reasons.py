@@ -1,0 +1,219 @@
+"""Whether the reasons that a plan gives are true: each is held against the books as the plan leaves them.
+
+Inside a turn queues only come to hold more, and nodes to have less room, until something is evicted. So what
+was a reason at any moment of the turn is still one at its end; where evictions blur that, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.model.jobs import Job, TaskGroup
+from muster.model.nodes import DEVICE_MILLI
+from muster.model.plan import Evict, Plan, Waiting
+from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.reasons import Reason
+from muster.model.resources import Resources, format_amount
+from muster.sim.checker.nodes import NodeBook
+from muster.sim.checker.replay import Replay
+from muster.sim.checker.world import World, groups_of
+
+_SHARE_ROUNDING = 0.0001
+_OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
+_ON_HELD = (Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED)
+_ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
+
+
+class Truth:
+    """What can be known of a turn's end. Answers about room are remembered per task group."""
+
+    def __init__(self, world: World, plan: Plan, replay: Replay) -> None:
+        self.world = world
+        self.plan = plan
+        self.replay = replay
+        self.books = replay.books
+        self.has_evicted = any(isinstance(action, Evict) for action in plan.actions)
+        self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
+        self._most: dict[tuple[TaskGroup, tuple[tuple[str, int], ...], bool], int] = {}
+
+    def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
+        """What is not true about the reason the job got."""
+        if name in self.world.held or waiting.reason in _ON_HELD:
+            yield from self._dependency(name, waiting)
+            return
+        job = self.world.startable(name)
+        if job is None:
+            return
+        if job.id in self.pending and waiting.reason not in _ON_ADMITTED:
+            yield f"{name}: is pending, but its reason is {waiting.reason.name}"
+        elif job.id not in self.pending and waiting.reason is Reason.RESERVED:
+            yield f"{name}: is not pending, but its reason is RESERVED"
+        else:
+            yield from self._reason(job, waiting)
+
+    def _reason(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        match waiting.reason:
+            case Reason.NEVER_FITS:
+                yield from self._never_fits(job, waiting)
+            case Reason.NO_ROOM | Reason.GANG_DOES_NOT_FIT:
+                yield from self._no_room(job, waiting.reason)
+            case Reason.WOULD_DELAY:
+                yield from self._would_delay(job, waiting)
+            case Reason.RESERVED:
+                yield from self._reserved(job, waiting)
+            case Reason.BEHIND:
+                yield from self._behind(job, waiting)
+            case Reason.QUEUE_CORDONED:
+                if not self.world.queues[job.queue].queue.cordoned:
+                    yield f"{job.id}: queue {job.queue} is not cordoned"
+            case Reason.RATE_LIMIT:
+                yield from self._rate_limit(job, waiting)
+            case Reason.QUOTA:
+                quota, held = self.world.queues[job.queue].queue.quota, self.books.queues[job.queue].held
+                if self.books.queues[job.queue].is_exact:
+                    yield from self._quota(job, waiting, held, quota.get(str(waiting.facts.get("resource"))))
+            case Reason.USER_QUOTA:
+                quota = self.books.quotas.get(job.user, {})
+                held = self.books.users.get(job.user, Resources({}))
+                if not self.has_evicted:
+                    yield from self._quota(job, waiting, held, quota.get(str(waiting.facts.get("resource"))))
+            case Reason.OVER_SHARE:
+                yield from self._over_share(job, waiting)
+            case Reason.BUDGET:
+                yield from self._budget(job, waiting)
+            case _:
+                pass
+
+    # -- others ----------------------------------------------------------------------------------------
+
+    def _dependency(self, name: str, waiting: Waiting) -> Iterator[str]:
+        held = self.world.held.get(name)
+        if held is None:
+            yield f"{name}: waits for no other job, but its reason is {waiting.reason.name}"
+            return
+        reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
+        if waiting.reason is not reason or waiting.facts.get("after") != list(held.failed or held.waits_for):
+            yield f"{name}: waits for {list(held.waits_for)} ({list(held.failed)} failed), but says {waiting}"
+
+    def _behind(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        head = self.plan.heads.get(job.queue)
+        if waiting.facts.get("head") != (head or _OTHERS):
+            yield f"{job.id}: says it is behind {waiting.facts.get('head')}, but the head was {head}"
+        elif head is None and self.world.policy.backfill:
+            yield f"{job.id}: is behind others, but its queue was never looked at"
+        elif head is not None:
+            first = self.world.queued.get(head)
+            if first is None or first.queue != job.queue or head not in self.plan.verdicts:
+                yield f"{job.id}: is behind {head}, which is no job of its queue that was looked at"
+            elif first.order >= job.order:
+                yield f"{job.id}: is behind {head}, which does not come before it"
+
+    def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        reserved = waiting.facts.get("reserved")
+        promised = set(self.world.pending) | set(self.replay.admitted)
+        if not isinstance(reserved, list) or not reserved or not set(reserved) <= promised - {job.id}:
+            yield f"{job.id}: would delay {reserved}, but only {sorted(promised)} could have a promise"
+
+    def _reserved(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        start_ms, cluster = waiting.estimate_ms, waiting.facts.get("cluster")
+        if start_ms is None or start_ms < self.world.now_ms or waiting.facts.get("start") != start_ms / 1000:
+            yield f"{job.id}: its reservation starts at {waiting.facts.get('start')} s, its estimate is {start_ms} ms"
+        if cluster not in self.world.candidates(job.profile):
+            yield f"{job.id}: is reserved on {cluster}, which is not a candidate"
+
+    # -- room ------------------------------------------------------------------------------------------
+
+    def _never_fits(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        groups = groups_of(job.profile)
+        if waiting.facts.get("group") not in groups:
+            yield f"{job.id}: never fits because of group {waiting.facts.get('group')}, which it does not have"
+        elif self._is_countable(job) and self._most_tasks(job, ever=True) >= job.profile.tasks_min:
+            yield f"{job.id}: would fit an empty cluster, but its reason is NEVER_FITS"
+
+    def _no_room(self, job: Job, reason: Reason) -> Iterator[str]:
+        is_alone = job.profile.tasks_min == 1
+        if is_alone != (reason is Reason.NO_ROOM):
+            yield f"{job.id}: must start {job.profile.tasks_min} tasks, but its reason is {reason.name}"
+        elif not self.has_evicted and self._is_countable(job):
+            if self._most_tasks(job, ever=False) >= job.profile.tasks_min:
+                yield f"{job.id}: would fit, but its reason is {reason.name}"
+
+    def _is_countable(self, job: Job) -> bool:
+        """Whether counting node by node is exact: one group, which does not mind how far apart its tasks are.
+
+        Parts of several devices are left out: which devices a task gets is laid down, and may spoil the next.
+        """
+        group = job.profile.groups[0]
+        mixes_parts = group.request.gpus > 1 and group.request.gpu_milli < DEVICE_MILLI
+        is_alone = group.min == 1
+        return len(job.profile.groups) == 1 and (is_alone or not (group.is_close or mixes_parts))
+
+    def _most_tasks(self, job: Job, *, ever: bool) -> int:
+        """How many tasks of the job's one group some cluster takes: after the plan, or `ever`, were it empty."""
+        group, clusters = job.profile.groups[0], job.profile.clusters
+        if (group, clusters, ever) not in self._most:
+            self._most[group, clusters, ever] = max(
+                (self._tasks_on(cluster, group, ever=ever) for cluster in self.world.candidates(job.profile)),
+                default=0,
+            )
+        return self._most[group, clusters, ever]
+
+    def _tasks_on(self, cluster: str, group: TaskGroup, *, ever: bool) -> int:
+        nodes = self.world.admitting(cluster, group.constraint)
+        if ever:
+            return sum(NodeBook(node.empty()).how_many(group.request) for node in nodes)
+        return sum(
+            self.books.nodes[node.name].how_many(group.request) for node in nodes if self.world.takes_tasks(node)
+        )
+
+    # -- limits ----------------------------------------------------------------------------------------
+
+    def _rate_limit(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        policy = self.world.policy
+        counts = (
+            (self.books.starts, policy.starts_per_turn),
+            (self.books.queues[job.queue].starts, policy.starts_per_queue),
+        )
+        stated = (waiting.facts.get("started"), waiting.facts.get("limit"))
+        if not any(limit is not None and limit <= count and stated == (count, limit) for count, limit in counts):
+            yield f"{job.id}: the turn has not reached the limit it names: {dict(waiting.facts)}"
+
+    def _quota(self, job: Job, waiting: Waiting, held: Resources, quota: int | None) -> Iterator[str]:
+        name = str(waiting.facts.get("resource"))
+        would = held.get(name) + job.profile.least.get(name)
+        if quota is None or not job.profile.least.get(name) or would <= quota:
+            yield f"{job.id}: {would} of {name} is not over a quota of {quota}, but its reason is {waiting.reason.name}"
+            return
+        facts = {"quota": format_amount(name, quota)}
+        if waiting.reason is Reason.QUOTA:  # a user may come to hold more in other queues afterwards
+            facts["would"] = format_amount(name, would)
+        if any(waiting.facts.get(key) != value for key, value in facts.items()):
+            yield f"{job.id}: its quota's numbers are {facts}, not {dict(waiting.facts)}"
+
+    def _over_share(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        holding, shares = self.books.queues[job.queue], self.books.shares
+        if not holding.is_exact:
+            return
+        most, flow = shares.most_fixed(holding.queue, self.world.policy.over_share), self.books.fixed_flow_with(job)
+        if job.lifetime_ms is not None or most is None or flow <= most:
+            yield f"{job.id}: would bring queue {job.queue} to {flow}, which is not over its limit {most}"
+            return
+        for key, amount in (("share", flow), ("limit", most)):
+            if not _is_about(waiting.facts.get(key), amount / shares.whole, _SHARE_ROUNDING):
+                yield f"{job.id}: its {key} is {amount / shares.whole:.4f}, not {waiting.facts.get(key)}"
+
+    def _budget(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        holding = self.books.queues[job.queue]
+        if not holding.is_exact:
+            return
+        cost, left = self.books.charge_for(job), holding.budget_left
+        if left is None or cost <= left:
+            yield f"{job.id}: costs {cost}, which queue {job.queue} can pay ({left})"
+            return
+        for key, amount in (("cost", cost), ("left", left)):
+            if not _is_about(waiting.facts.get(key), amount / MICRO / MINUTE_MS, _SHARE_ROUNDING):
+                yield f"{job.id}: its {key} is {amount / MICRO / MINUTE_MS}, not {waiting.facts.get(key)}"
+
+
+def _is_about(fact: object, amount: float, tolerance: float) -> bool:
+    return isinstance(fact, int | float) and abs(fact - amount) <= tolerance

@@ -1,0 +1,80 @@
+"""A snapshot, indexed: who is where in it, and which nodes may take what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from muster.model.jobs import Job, Profile, Task, TaskGroup
+from muster.model.labels import Constraint
+from muster.model.nodes import Node
+from muster.model.snapshot import Snapshot
+
+
+class World:
+    """The jobs of a snapshot by id and phase, and its nodes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.now_ms = snapshot.now_ms
+        self.policy = snapshot.policy
+        self.nodes = snapshot.fleet.nodes
+        self.clusters = snapshot.fleet.clusters
+        self.queues = {state.queue.name: state for state in snapshot.queues}
+        self.queued = {job.id: job for state in snapshot.queues for lane in state.lanes for job in lane.jobs}
+        self.pending = {pending.job.id: pending for pending in snapshot.pending}
+        self.running = {run.job.id: run for run in snapshot.running}
+        self.held = {held.job.id: held for held in snapshot.held}
+        self._admitting: dict[tuple[str, Constraint], list[Node]] = {}
+
+    def ids(self) -> Iterator[str]:
+        """Every job once for each place it stands in; a sound snapshot names each job once."""
+        for state in self.snapshot.queues:
+            yield from (job.id for lane in state.lanes for job in lane.jobs)
+        yield from (pending.job.id for pending in self.snapshot.pending)
+        yield from (run.job.id for run in self.snapshot.running)
+        yield from (held.job.id for held in self.snapshot.held)
+
+    def startable(self, job: str) -> Job | None:
+        """The job if it may start at all: it is queued or pending."""
+        if job in self.pending:
+            return self.pending[job].job
+        return self.queued.get(job)
+
+    def attempt_of(self, job: Job) -> int:
+        """The attempt that the job's next start is."""
+        pending = self.pending.get(job.id)
+        return self.snapshot.next_attempt(job) if pending is None else pending.attempt
+
+    def is_aged(self, job: Job) -> bool:
+        """Whether it has waited for so long that it goes ahead of class and flow (design.md 4.5)."""
+        return self.now_ms - job.submit_ms >= self.policy.aging_after_ms
+
+    def candidates(self, profile: Profile) -> list[str]:
+        """The clusters the job may go to, silent ones too."""
+        named = {name for name, _ in profile.clusters}
+        return [name for name in self.clusters if not named or name in named]
+
+    def takes_tasks(self, node: Node) -> bool:
+        """Whether anything new may go to the node."""
+        return not node.cordoned and not self.clusters[node.cluster].silent
+
+    def admitting(self, cluster: str, constraint: Constraint) -> list[Node]:
+        """The nodes of the cluster that the constraint admits, whatever is on them."""
+        if (cluster, constraint) not in self._admitting:
+            self._admitting[cluster, constraint] = [
+                node
+                for node in self.nodes.values()
+                if node.cluster == cluster and constraint.refuses(node.name, node.labels, node.taints) is None
+            ]
+        return self._admitting[cluster, constraint]
+
+
+def groups_of(profile: Profile) -> dict[str, TaskGroup]:
+    """The job's groups by name."""
+    return {group.name: group for group in profile.groups}
+
+
+def width(tasks: tuple[Task, ...]) -> Counter[str]:
+    """How many tasks each group has."""
+    return Counter(task.group for task in tasks)

@@ -1,0 +1,103 @@
+"""Same snapshot, same plan; same scenario, same log (design.md 2; cases.md 7.1)."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worlds import EVERYTHING, scenarios
+
+from muster.engine import plan
+from muster.model.fleet import Fleet
+from muster.model.plan import Plan
+from muster.model.snapshot import Snapshot
+from muster.sim.lines import dumps, lines
+from muster.sim.scenario.scenario import Scenario
+from muster.sim.simulate import Simulation
+
+_T = TypeVar("_T")
+
+
+def snapshots_of(scenario: Scenario) -> list[Snapshot]:
+    """What the turns of a simulation saw."""
+    seen: list[Snapshot] = []
+    simulation = Simulation(scenario, estimates=False)
+    simulation.run.watch = lambda snapshot, _plan: seen.append(snapshot)
+    for _ in simulation:
+        pass
+    return seen
+
+
+def spelled_out(made: Plan) -> str:
+    """The plan to the last byte, order of verdicts included."""
+    return repr((made.now_ms, made.actions, list(made.verdicts.items()), sorted(made.heads.items()), made.wake_ms))
+
+
+def shuffled(snapshot: Snapshot, chance: random.Random) -> Snapshot:
+    """The same snapshot with every list in another order."""
+
+    def mixed(things: Iterable[_T]) -> tuple[_T, ...]:
+        pile = list(things)
+        chance.shuffle(pile)
+        return tuple(pile)
+
+    return replace(
+        snapshot,
+        fleet=Fleet(mixed(snapshot.fleet.clusters.values()), mixed(snapshot.fleet.nodes.values())),
+        nodes=dict(mixed(snapshot.nodes.items())),
+        queues=mixed(replace(state, lanes=mixed(state.lanes)) for state in snapshot.queues),
+        users=mixed(snapshot.users),
+        running=mixed(snapshot.running),
+        pending=mixed(snapshot.pending),
+        held=mixed(snapshot.held),
+        attempts=dict(mixed(snapshot.attempts.items())),
+    )
+
+
+@given(scenarios())
+def test_property_planning_twice_gives_the_same_plan_and_leaves_the_snapshot_alone(scenario: Scenario) -> None:
+    for snapshot in snapshots_of(scenario)[:20]:
+        before = copy.deepcopy(replace(snapshot, fleet=Fleet()))
+        assert spelled_out(plan(snapshot)) == spelled_out(plan(snapshot))
+        assert replace(snapshot, fleet=before.fleet) == before
+
+
+@given(scenarios(), st.integers(0, 1000))
+def test_property_the_order_of_a_snapshot_means_nothing(scenario: Scenario, seed: int) -> None:
+    chance = random.Random(seed)
+    for snapshot in snapshots_of(scenario)[:20]:
+        assert spelled_out(plan(shuffled(snapshot, chance))) == spelled_out(plan(snapshot))
+
+
+def log_of(scenario: Scenario, *, skips_turns: bool = True) -> list[str]:
+    """The simulation's log, line by line."""
+    simulation = Simulation(scenario, skips_turns=skips_turns)
+    return [dumps(line) for tick in simulation for line in lines(tick)]
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
+def test_property_skipping_turns_that_decide_nothing_changes_no_byte(scenario: Scenario) -> None:
+    assert log_of(scenario) == log_of(scenario, skips_turns=False)
+
+
+@given(scenarios(), st.integers(0, 1000))
+def test_property_the_order_of_a_scenario_means_nothing(scenario: Scenario, seed: int) -> None:
+    chance = random.Random(seed)
+    parts = {"clusters": list(scenario.clusters), "nodes": list(scenario.nodes), "queues": list(scenario.queues)}
+    parts |= {"users": list(scenario.users), "jobs": list(scenario.jobs)}
+    for part in parts.values():
+        chance.shuffle(part)
+    other = replace(scenario, **{name: tuple(part) for name, part in parts.items()})
+
+    # Jobs of one moment are told in the order of the script: the loader sorts it.
+    def decided(log: list[str]) -> list[str]:
+        return [line for line in log if '"submitted"' not in line]
+
+    assert decided(log_of(other)) == decided(log_of(scenario))
+    assert sorted(log_of(other)) == sorted(log_of(scenario))

@@ -1,0 +1,207 @@
+"""What is true of every plan: steady state, verdicts, victims, fairness, an end (cases.md 7.2-7.9, 7.12)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+from hypothesis import given
+from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios
+
+from muster.engine import plan
+from muster.model.jobs import Running, resources_of
+from muster.model.plan import Evict, Plan, Rule, Start, Started, Victim, Waiting, verdicts
+from muster.model.policy import Preemption
+from muster.model.reasons import Reason
+from muster.model.resources import CPU
+from muster.model.snapshot import Snapshot
+from muster.sim.scenario.scenario import Scenario
+from muster.sim.simulate import Simulation
+
+PREEMPTING = replace(EVERYTHING, preemption=(Preemption.ON,))
+
+
+def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
+    """Every turn of a simulation."""
+    turns: list[tuple[Snapshot, Plan]] = []
+    simulation = Simulation(scenario, estimates=False)
+    simulation.run.watch = lambda snapshot, made: turns.append((snapshot, made))
+    for _ in simulation:
+        pass
+    return turns
+
+
+# --- steady state -------------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_property_a_plan_without_evictions_leaves_nothing_to_do(scenario: Scenario) -> None:
+    simulation = Simulation(scenario, estimates=False)
+    for tick in simulation:
+        if not any(isinstance(action, Evict) for action in tick.moment.plan.actions):
+            assert plan(simulation.state.freeze(tick.moment.now_ms)).actions == ()
+
+
+@given(scenarios(PREEMPTING))
+def test_property_turns_at_one_moment_come_to_rest(scenario: Scenario) -> None:
+    simulation = Simulation(scenario, estimates=False)
+    for number, tick in enumerate(simulation):
+        if number > 10:
+            return
+        fork = simulation.run.ahead(lambda _run: None)
+        for _ in range(2 + len(scenario.jobs)):
+            if fork.step(tick.moment.now_ms).plan.is_empty:
+                break
+        else:
+            raise AssertionError(f"no rest at {tick.moment.now_ms}")
+
+
+@given(scenarios(Knobs(nodes=6, queues=4, entries=15)))
+def test_property_a_plan_has_few_actions_per_job(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        jobs = len(verdicts(snapshot, made))
+        assert len(made.actions) <= 3 * jobs
+
+
+# --- verdicts -----------------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_property_every_job_has_exactly_one_verdict(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        waiting = [job for state in snapshot.queues for job in state.jobs()]
+        waiting += [entry.job for entry in (*snapshot.pending, *snapshot.held)]
+        everyone = {job.id for job in waiting} | {run.job.id for run in snapshot.running}
+        given_ = verdicts(snapshot, made)
+        assert set(given_) == everyone
+        started = {action.job for action in made.actions if isinstance(action, Start)}
+        evicted = {action.job for action in made.actions if isinstance(action, Evict)}
+        assert started == {name for name, verdict in given_.items() if isinstance(verdict, Started)}
+        assert evicted == {name for name, verdict in given_.items() if isinstance(verdict, Victim)}
+        for verdict in given_.values():
+            if isinstance(verdict, Waiting):
+                assert verdict.explain()
+
+
+@given(scenarios(PREEMPTING))
+def test_property_every_victim_names_a_preemptor_that_starts(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        started = {action.job: action for action in made.actions if isinstance(action, Start)}
+        given_ = verdicts(snapshot, made)
+        for action in made.actions:
+            if isinstance(action, Evict):
+                assert action.by in started
+                assert started[action.by].by_preemption
+                assert isinstance(given_[action.job], Victim)
+
+
+@given(scenarios())
+def test_property_reservations_stay_within_their_number(scenario: Scenario) -> None:
+    """At most `reservations` per cluster and kind, one per profile, 16 in all; on nodes that take tasks (4.5)."""
+    for snapshot, made in turns_of(scenario):
+        jobs = {job.id: job for state in snapshot.queues for job in state.jobs()}
+        jobs |= {entry.job.id: entry.job for entry in snapshot.pending}
+        reserved = {
+            name: verdict.facts
+            for name, verdict in made.verdicts.items()
+            if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED
+        }
+        kinds = Counter((facts["cluster"], jobs[name].profile.asks_gpu) for name, facts in reserved.items())
+        assert all(number <= snapshot.policy.reservations for number in kinds.values())
+        assert len({jobs[name].profile for name in reserved}) == len(reserved) <= 16
+        for name, facts in reserved.items():
+            for node_name in facts["nodes"]:
+                node = snapshot.fleet.nodes[node_name]
+                assert snapshot.fleet.takes_tasks(node)
+                assert any(
+                    group.constraint.refuses(node.name, node.labels, node.taints) is None
+                    for group in jobs[name].profile.groups
+                )
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_property_no_start_exceeds_a_quota(scenario: Scenario) -> None:
+    """Evictions first, then start by start (cases.md 7.3)."""
+    for snapshot, made in turns_of(scenario):
+        holds = {state.queue.name: state.started for state in snapshot.queues}
+        quotas = {state.queue.name: state.queue.quota for state in snapshot.queues}
+        runs = {run.job.id: run for run in snapshot.running}
+        profiles = {job.id: job.profile for state in snapshot.queues for job in state.jobs()}
+        profiles |= {entry.job.id: entry.job.profile for entry in snapshot.pending}
+        for action in made.actions:
+            if isinstance(action, Evict):
+                run = runs[action.job]
+                freed = resources_of(run.job.profile, action.tasks)
+                holds[run.job.queue] = holds[run.job.queue] - freed
+            elif isinstance(action, Start):
+                asked = resources_of(profiles[action.job], action.tasks)
+                holds[action.queue] = holds[action.queue] + asked
+                for name, most in quotas[action.queue].items():
+                    assert not asked[name] or holds[action.queue][name] <= most
+
+
+@given(scenarios())
+def test_property_nothing_starts_from_a_cordoned_queue_or_on_a_node_that_takes_nothing(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        cordoned = {state.queue.name for state in snapshot.queues if state.queue.cordoned}
+        profiles = {job.id: job.profile for state in snapshot.queues for job in state.jobs()}
+        profiles |= {entry.job.id: entry.job.profile for entry in snapshot.pending}
+        for action in made.actions:
+            if isinstance(action, Start):
+                assert action.queue not in cordoned
+                for task in action.tasks:
+                    node = snapshot.fleet.nodes[task.node]
+                    constraint = profiles[action.job].group(task.group).constraint
+                    assert node.cluster == action.cluster
+                    assert snapshot.fleet.takes_tasks(node)
+                    assert constraint.refuses(node.name, node.labels, node.taints) is None
+
+
+# --- fairness -----------------------------------------------------------------------------------
+
+
+def _within_lifetime(run: Running, now_ms: int) -> bool:
+    lifetime_ms = run.job.lifetime_ms
+    return lifetime_ms is None or now_ms < run.started_ms + lifetime_ms
+
+
+@given(scenarios(PREEMPTING))
+def test_property_no_job_is_evicted_whole_within_its_lifetime(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        runs = {run.job.id: run for run in snapshot.running}
+        for action in made.actions:
+            if isinstance(action, Evict):
+                run = runs[action.job]
+                assert snapshot.now_ms >= run.protected_until_ms
+                if action.whole:
+                    assert not _within_lifetime(run, snapshot.now_ms)
+                else:
+                    assert set(action.tasks) <= set(run.surplus())
+
+
+@given(scenarios(replace(ONE_RESOURCE, preemption=(Preemption.ON,), entries=12)))
+def test_property_no_fairness_eviction_raises_unfairness(scenario: Scenario) -> None:
+    """The largest share per weight among queues with waiting work does not grow (cases.md 7.6), with cpu alone."""
+    for snapshot, made in turns_of(scenario):
+        weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
+        holds = {state.queue.name: state.started[CPU] for state in snapshot.queues}
+        runs = {run.job.id: run for run in snapshot.running}
+        waiting = {state.queue.name for state in snapshot.queues if state.waiting}
+        profiles = {job.id: job.profile for state in snapshot.queues for job in state.jobs()}
+        profiles |= {entry.job.id: entry.job.profile for entry in snapshot.pending}
+        for action in made.actions:
+            if not isinstance(action, Start):
+                continue
+            evictions = [it for it in made.actions if isinstance(it, Evict) and it.by == action.job]
+            fair = [it for it in evictions if it.rule is Rule.FAIR_SHARE]
+            blocked = waiting | {runs[it.job].job.queue for it in fair}
+            before = max(Fraction(holds[name], weights[name]) for name in blocked | {action.queue})
+            for it in evictions:
+                holds[runs[it.job].job.queue] -= resources_of(runs[it.job].job.profile, it.tasks)[CPU]
+            holds[action.queue] += resources_of(profiles[action.job], action.tasks)[CPU]
+            after = max(Fraction(holds[name], weights[name]) for name in blocked)
+            assert not fair or after <= before
