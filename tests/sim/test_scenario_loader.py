@@ -962,8 +962,8 @@ def test_more_events_than_anyone_can_hold_are_refused() -> None:
     cancels = ", ".join(f"{{at: {at}, cancel: a}}" for at in range(3))
     (problem,) = problems_of(f"jobs: [{{name: a, count: 1000000}}]\nevents: [{cancels}]")
 
-    assert (problem.path, problem.line) == ("events[2]", 2)
-    assert "more than 2000000 events" in problem.message
+    assert (problem.path, problem.line) == ("events[2].cancel", 2)
+    assert "more than 2000000 changes of jobs" in problem.message
 
 
 # --- the public example -------------------------------------------------------------------------

@@ -30,6 +30,14 @@ class Output(StrEnum):
     SUMMARY = "summary"
 
 
+class Estimates(StrEnum):
+    """Which waiting jobs get an estimated start in the log."""
+
+    AUTO = "auto"
+    ALL = "all"
+    NONE = "none"
+
+
 @app.callback()
 def about() -> None:
     """One batch scheduler for many clusters: fair shares, gangs, backfill, and an answer to 'why?'."""
@@ -41,6 +49,10 @@ def simulate(
     output: Annotated[
         Output, typer.Option("-o", "--output", help="A table for people, one JSON line per event, or one JSON object.")
     ] = Output.TABLE,
+    estimates: Annotated[
+        Estimates,
+        typer.Option(help="Forecast starts for -o jsonl: auto in scenarios of up to 200 jobs, all (slow), or none."),
+    ] = Estimates.AUTO,
     check: Annotated[
         bool, typer.Option("--check", help="Verify every plan with the independent checker; exit 1 on a violation.")
     ] = False,
@@ -56,7 +68,7 @@ def simulate(
     """
     from muster.cli.simulate import run
 
-    sys.exit(run(file, output.value, check=check, every_turn=every_turn))
+    sys.exit(run(file, output.value, estimates=estimates.value, check=check, every_turn=every_turn))
 
 
 @app.command()

@@ -20,14 +20,15 @@ from muster.sim.table import show
 SHOW_PROGRESS_FROM = 500  # jobs
 
 
-def run(file: str, output: str, *, check: bool, every_turn: bool) -> int:
+def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
     """Simulate the file and print; the exit code."""
     try:
         scenario = load(file)
     except ScenarioError as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
-    simulation = Simulation(scenario, skips_turns=not every_turn)
+    wants_estimates = {"auto": None, "all": True, "none": False}[estimates] if output == "jsonl" else False
+    simulation = Simulation(scenario, skips_turns=not every_turn, estimates=wants_estimates)
     violations: list[str] = []
     if check:
         _watch(simulation, violations)

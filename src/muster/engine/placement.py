@@ -113,12 +113,15 @@ class Placer:
 
     def _fill(self, group: TaskGroup, count: int, nodes: Iterable[Node]) -> list[Task]:
         """Up to `count` tasks, tightest node first. A node stays the tightest until it is full."""
-        request, rooms = group.request, ((node, self.span.room(node.name)) for node in nodes)
-        fitting = [(tightness(node, room, request), node.name) for node, room in rooms if room.fits(request)]
+        request, span = group.request, self.span
+        rooms = span.moments[0]
+        fitting = [
+            (tightness(node, rooms[node.name], request), node.name) for node in nodes if span.fits(node.name, request)
+        ]
         tasks: list[Task] = []
         for _, name in [min(fitting)] if count == 1 and fitting else sorted(fitting):
-            while len(tasks) < count and self.span.room(name).fits(request):
-                devices = self.span.take(name, request)
+            while len(tasks) < count and span.fits(name, request):
+                devices = span.take(name, request)
                 tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))
             if len(tasks) == count:
                 break
@@ -170,11 +173,12 @@ class Placer:
     def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int]:
         """What stands in the way of one more task as the span is now, and on how many nodes."""
         nodes = self.nodes(group, cluster)
-        lacking: Counter[str] = Counter()
+        lacking: dict[str, int] = {}
         for node in nodes:
-            lacking.update(_lacks(self.span.room(node.name), group.request) or ["topology"])
+            for name in _lacks(self.span.room(node.name), group.request) or ("topology",):
+                lacking[name] = lacking.get(name, 0) + 1
         if not nodes:
-            lacking.update(self._refusals(group, cluster) or ["nodes"])
+            lacking = dict(Counter(self._refusals(group, cluster) or ["nodes"]))
         if "topology" in lacking:  # one more task would fit somewhere, only not close enough
             return "topology", lacking["topology"]
         dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
@@ -220,15 +224,11 @@ def _lacks(room: Room, request: Request) -> list[str]:
     """The dimensions in which one more task is too much for the room."""
     if request.whole_node and room.tasks:
         return ["wholeNode"]
-    missing = list(room.free.missing(request.resources))
+    free = room.free
+    missing = [name for name, amount in request.resources.items() if free.get(name) < amount]
     if request.gpus and GPU not in missing and not room.has_devices(request):
         missing.append(GPU)
     return missing
-
-
-def initial_widths(profile: Profile) -> dict[str, int]:
-    """Every group at its initial width."""
-    return {group.name: group.initial for group in profile.groups}
 
 
 @lru_cache(maxsize=4096)

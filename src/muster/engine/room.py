@@ -29,6 +29,13 @@ class Span:
                 room = room.lowest(other)
         return room
 
+    def fits(self, node: str, request: Request) -> bool:
+        """Whether a task could be on the node at every moment, on the same devices."""
+        for rooms in self.moments:
+            if not rooms[node].fits(request):
+                return False
+        return not request.gpus or len(self.moments) == 1 or self.room(node).has_devices(request)
+
     def take(self, node: str, request: Request) -> tuple[int, ...]:
         """Put a task on the node; returns the devices it gets."""
         devices = self.room(node).devices_for(request) if request.gpus else ()

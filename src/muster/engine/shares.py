@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from muster.model.fleet import Fleet
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import Resources, total
 from muster.model.snapshot import NodeState, QueueState, Snapshot
 
 
 def capacity(fleet: Fleet, nodes: Mapping[str, NodeState]) -> Resources:
     """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
-    total = NOTHING
-    for name, state in nodes.items():
-        total = total + (state.empty.free if fleet.takes_tasks(fleet.nodes[name]) else state.held)
-    return total
+    takes_tasks = {name: fleet.takes_tasks(node) for name, node in fleet.nodes.items()}
+    return total(state.empty.free if takes_tasks[name] else state.held for name, state in nodes.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

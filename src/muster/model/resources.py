@@ -9,7 +9,7 @@ names, and only those.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 
 from muster.model import quantity
@@ -180,6 +180,15 @@ class Resources:
 
     def __repr__(self) -> str:
         return f"Resources({self._amounts!r})"
+
+
+def total(parts: Iterable[Resources]) -> Resources:
+    """The sum of many."""
+    amounts: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part._amounts.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return _made(dict(sorted(amounts.items())))
 
 
 def _made(amounts: dict[str, int]) -> Resources:

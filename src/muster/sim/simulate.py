@@ -15,7 +15,9 @@ from muster.state.state import State
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64
-"""Starts are forecast while no more jobs than this wait; beyond it only reservations give an estimate."""
+FORECAST_JOBS = 200
+"""A start is forecast whenever a reason changes in scenarios of at most so many jobs, while at most
+FORECAST_WAITING of them wait; in larger ones only reservations give an estimate on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +38,14 @@ class Tick:
 
 
 class Simulation:
-    """One scenario on its way. Iterate over it; `state` is the world after the last tick."""
+    """One scenario on its way. Iterate over it; `state` is the world after the last tick.
 
-    def __init__(self, scenario: Scenario, *, skips_turns: bool = True, estimates: bool = True) -> None:
+    `estimates`: whether to forecast starts on the way (None: in small scenarios).
+    """
+
+    def __init__(self, scenario: Scenario, *, skips_turns: bool = True, estimates: bool | None = None) -> None:
         self.scenario = scenario
-        self.estimates = estimates
+        self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
         self.runtimes = {entry.job.id: entry.runtime_ms for entry in scenario.jobs}
         self.state = State(scenario.policy)
         for event in _opening(scenario):

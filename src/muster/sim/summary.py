@@ -8,12 +8,13 @@ from typing import Any
 
 from muster.engine.shares import capacity
 from muster.model import events as ev
+from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
 from muster.model.names import name_key
 from muster.model.nodes import NO_POD_LIMIT
 from muster.model.plan import Plan, Waiting
 from muster.model.queues import MICRO
-from muster.model.resources import GPU, NOTHING, PODS, Resources
+from muster.model.resources import GPU, PODS, Resources, total
 from muster.sim.simulate import Simulation, Tick, promised
 from muster.state.forecast import Estimate
 from muster.state.state import Phase, State
@@ -62,6 +63,8 @@ class Summary:
         self._whole = Integral()
         self._held: dict[str, Integral] = {}
         self._there: dict[str, Integral] = {}
+        self._fleet: Fleet | None = None
+        self._whole_of: dict[str, Resources] = {}
         self._levels = self._measure()
 
     @property
@@ -118,13 +121,18 @@ class Summary:
     def _measure(self) -> tuple[list[tuple[str, int]], int, dict[str, tuple[Resources, Resources]]]:
         """Usage by queue, the fleet's usage, and by cluster what is held and what is there."""
         machines, weights = self.state.machines, self.state.policy.weights
-        by_cluster: dict[str, tuple[Resources, Resources]] = dict.fromkeys(machines.clusters, (NOTHING, NOTHING))
-        states = machines.states()
-        for name, node in machines.nodes.items():
-            held, there = by_cluster[node.cluster]
-            by_cluster[node.cluster] = (held + states[name].held, there + node.empty().free)
+        fleet, states = machines.fleet(), machines.states()
+        if fleet is not self._fleet:  # nodes change rarely
+            self._fleet = fleet
+            self._whole_of = {
+                name: total(node.empty().free for node in fleet.nodes_of(name)) for name in machines.clusters
+            }
+        by_cluster = {
+            name: (total(states[node.name].held for node in fleet.nodes_of(name)), there)
+            for name, there in self._whole_of.items()
+        }
         usage = [(name, weights.usage(held)) for name, held in self.state.started_by_queue().items()]
-        return usage, weights.usage(capacity(machines.fleet(), states)), by_cluster
+        return usage, weights.usage(capacity(fleet, states)), by_cluster
 
     def _integrate(self, now_ms: int) -> None:
         dt_ms = now_ms - self.now_ms
@@ -193,7 +201,7 @@ class Summary:
         }
 
     def _jobs(self) -> dict[str, Any]:
-        estimates = self.simulation.forecast() if self.simulation.estimates else {}
+        estimates = self.simulation.forecast()
         told = {}
         for name, story in sorted(self.stories.items(), key=lambda entry: entry[1].job.key):
             record = self.state.jobs.get(name)

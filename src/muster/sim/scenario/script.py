@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_
 from muster.sim.scenario.values import Scalar
 from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
 
-MOST_EVENTS = 2_000_000
+MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out
 
 ACTIONS = (
     "addNodes",
@@ -50,6 +50,19 @@ ACTIONS = (
 _TASK = re.compile(r"([^/]{1,253})/([^/]{1,253})-(0|[1-9][0-9]{0,8})")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfJobs:
+    """What happens to every job that a name stands for: new values, or (None) their end."""
+
+    at_ms: int
+    name: str
+    changes: Mapping[str, Any] | None
+
+    def event(self, job: str) -> Event:
+        """The event for one of the jobs."""
+        return JobCancelled(job=job) if self.changes is None else JobChanged(job=job, changes=self.changes)
+
+
 @dataclass(slots=True)
 class Script:
     """Every event of the file."""
@@ -57,6 +70,8 @@ class Script:
     world: World
     jobs: Jobs
     events: list[Scripted] = field(default_factory=list)
+    _of_jobs: list[OfJobs] = field(default_factory=list)
+    total: int = 0
     _foreign: list[Foreign] = field(default_factory=list)
     _silences: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
@@ -78,7 +93,13 @@ class Script:
             if entry.at_ms is not None
             for node in entry.nodes()
         ]
-        return sorted([*self.events, *added, *foreign_events(self._foreign), *silent_events(self._silences)], key=place)
+        of_jobs = [
+            Scripted(at_ms=one.at_ms, event=one.event(job))
+            for one in self._of_jobs
+            for job in self.jobs.roster.meant(one.name)
+        ]
+        others = [*foreign_events(self._foreign), *silent_events(self._silences)]
+        return sorted([*self.events, *added, *of_jobs, *others], key=place)
 
     def _read_action(self, fields: Fields, action: str, at_ms: int) -> None:
         match action:
@@ -91,29 +112,38 @@ class Script:
             case "removeNode":
                 node = self._node(fields, action)
                 self.world.nodes.remove(node, at_ms)
-                self._put(fields, at_ms, [NodeRemoved(node=node)])
+                self._put(at_ms, NodeRemoved(node=node))
             case "cordonNode" | "uncordonNode":
                 cordoned = action == "cordonNode"
-                self._put(fields, at_ms, [NodeCordoned(node=self._node(fields, action), cordoned=cordoned)])
+                self._put(at_ms, NodeCordoned(node=self._node(fields, action), cordoned=cordoned))
             case "labelNode":
-                self._put(fields, at_ms, [self._labelled(fields.mapping(action, action))])
+                self._put(at_ms, self._labelled(fields.mapping(action, action)))
             case "setQueue":
-                self._put(fields, at_ms, [self._changed_queue(fields.mapping(action, action))])
+                self._put(at_ms, self._changed_queue(fields.mapping(action, action)))
             case "cordonQueue" | "uncordonQueue":
                 changes = {"cordoned": action == "cordonQueue"}
-                self._put(fields, at_ms, [QueueChanged(queue=self._queue(fields, action), changes=changes)])
+                self._put(at_ms, QueueChanged(queue=self._queue(fields, action), changes=changes))
             case "setJob":
-                self._put(fields, at_ms, self._changed_jobs(fields.mapping(action, action)))
+                self._change_jobs(fields.mapping(action, action), at_ms)
             case "cancel":
-                self._put(fields, at_ms, (JobCancelled(job=job) for job in self._some_jobs(fields, action)))
+                self._put_of_jobs(fields, action, at_ms, None)
             case "failTask":
-                self._put(fields, at_ms, self._failed_tasks(fields, action))
+                self._put(at_ms, *self._failed_tasks(fields, action))
 
-    def _put(self, fields: Fields, at_ms: int, events: Iterable[Event]) -> None:
-        for event in events:
-            if len(self.events) >= MOST_EVENTS:
-                fields.problems.stop(fields.path, fields.line, f"more than {MOST_EVENTS} events are not allowed")
-            self.events.append(Scripted(at_ms=at_ms, event=event))
+    def _put(self, at_ms: int, *events: Event) -> None:
+        self.events.extend(Scripted(at_ms=at_ms, event=event) for event in events)
+
+    def _put_of_jobs(self, fields: Fields, key: str, at_ms: int, changes: Mapping[str, Any] | None) -> None:
+        name = fields.required_name(key)
+        if name is None:
+            return
+        size = self.jobs.roster.size(name)
+        if not size:
+            fields.refuse(key, listed("a job", self.jobs.entries))
+        self.total += size
+        if self.total > MOST_EVENTS:
+            fields.add(key, f"more than {MOST_EVENTS} changes of jobs in the whole file are not allowed")
+        self._of_jobs.append(OfJobs(at_ms=at_ms, name=name, changes=changes))
 
     # --- nodes and clusters ---
 
@@ -154,8 +184,7 @@ class Script:
         fields.close()
         return event
 
-    def _changed_jobs(self, fields: Fields) -> list[Event]:
-        jobs = self._some_jobs(fields, "name")
+    def _change_jobs(self, fields: Fields, at_ms: int) -> None:
         priority = fields.integer("priority", 0, -INT32, INT32)
         priority_class = read_class(fields, self.world)
         changes: dict[str, Any] = {}
@@ -165,8 +194,8 @@ class Script:
             changes["priority_class"] = priority_class
         if not changes and not any(f"setJob.{key}" in NOT_YET for key in fields.given()):
             fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or both")
+        self._put_of_jobs(fields, "name", at_ms, changes)
         fields.close()
-        return [JobChanged(job=job, changes=changes) for job in jobs]
 
     def _failed_tasks(self, fields: Fields, key: str) -> list[Event]:
         value = fields.get(key)
@@ -200,13 +229,6 @@ class Script:
 
     def _queue(self, fields: Fields, key: str) -> str:
         return _known(fields, key, "a queue", self.jobs.queues if self.world.queues is None else self.world.queues)
-
-    def _some_jobs(self, fields: Fields, key: str) -> list[str]:
-        name = fields.required_name(key)
-        jobs = [] if name is None else self.jobs.roster.meant(name)
-        if name is not None and not jobs:
-            fields.refuse(key, listed("a job", self.jobs.entries))
-        return jobs
 
 
 def _known(fields: Fields, key: str, what: str, names: Collection[str]) -> str:
