@@ -147,7 +147,7 @@ class Story:
 
     def running_by_queue(self, at: float | None = None) -> dict[str, int]:
         """How many jobs of each queue run; every declared queue is there."""
-        return self._by_queue({name: 1 for name in self.tasks(at)})
+        return self._by_queue(dict.fromkeys(self.tasks(at), 1))
 
     def tasks_by_queue(self, at: float | None = None) -> dict[str, int]:
         """How many tasks of each queue run."""
@@ -208,7 +208,8 @@ def story(scenario: str | Mapping[str, Any], *, estimates: bool = False, **overr
     turns: list[tuple[Snapshot, Plan]] = []
 
     def watch(snapshot: Snapshot, plan: Plan) -> None:
-        assert check(snapshot, plan) == []
+        problems = check(snapshot, plan)
+        assert not problems, f"the checker at {snapshot.now_ms / 1000} s:\n" + "\n".join(problems)
         turns.append((snapshot, plan))
 
     simulation.run.watch = watch

@@ -44,7 +44,9 @@ def test_decay_does_not_depend_on_the_step(steps):
     "left_over, order",
     [
         pytest.param(
-            "8m", ["a-0", "a-1", "a-2", "b-0", "b-1"], id="FL-7 within what it remembers a queue's next job costs nothing"
+            "8m",
+            ["a-0", "a-1", "a-2", "b-0", "b-1"],
+            id="FL-7 within what it remembers a queue's next job costs nothing",
         ),
     ],
 )

@@ -159,7 +159,11 @@ def test_tasks_that_ask_for_nothing(groups):
         pytest.param(1, [gang("g", 32)], ["g"], [], id="GG-1 a gang of 32 fills the node"),
         pytest.param(1, [gang("g", 33)], [], ["NEVER_FITS"], id="GG-1 of a gang of 33 nothing starts"),
         pytest.param(
-            1, [gang("f", 32, priority=1), gang("g", 1)], ["f"], ["RESERVED"], id="GG-2 a full node takes no gang of one"
+            1,
+            [gang("f", 32, priority=1), gang("g", 1)],
+            ["f"],
+            ["RESERVED"],
+            id="GG-2 a full node takes no gang of one",
         ),
         pytest.param(2, [gang("g", 2, cpu=32)], ["g"], [], id="GG-3 two whole nodes for a gang of two"),
         pytest.param(2, [gang("g", 3, cpu=32)], [], ["NEVER_FITS"], id="GG-3 none for a gang of three"),
@@ -308,7 +312,7 @@ def test_a_gang_that_cannot_start_evicts_nobody(config, widths, evicted, reason)
             {"expectedRuntime": "10m", "runtime": "10m"},
             1800,
             ["WOULD_DELAY", "RESERVED"],
-            id="GI-6 who ends after it does not"
+            id="GI-6 who ends after it does not",
         ),
         pytest.param({}, 1800, ["WOULD_DELAY", "RESERVED"], id="GI-6 nor does anyone who might stay"),
     ],
@@ -366,7 +370,9 @@ def test_when_a_task_fails(least, retries, events, width):
     "name, tasks, reason",
     [
         pytest.param("urgent", 4, None, id="GI-8 the higher priority is not hit by the quota"),
-        pytest.param("later", 0, "QUOTA", id="GI-8 of the lower one nothing starts, not even what the quota would allow"),
+        pytest.param(
+            "later", 0, "QUOTA", id="GI-8 of the lower one nothing starts, not even what the quota would allow"
+        ),
     ],
 )
 def test_a_quota_hits_the_lowest_priority(name, tasks, reason):

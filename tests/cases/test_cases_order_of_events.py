@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from story import job, single, story, world
+from story import job, small, story, world
 
 EXACT = {"cpu": 32, "lifetime": 0, "runtime": "5m", "expectedRuntime": "5m"}
 
@@ -85,7 +85,15 @@ def test_sim_5_times_and_rule():
     told = story(world(nodes=2, jobs=[two(), job("b", "B", at=30, **EXACT)]))
 
     assert [(eviction.job, eviction.by, eviction.rule) for eviction in told.evictions()] == [("a-1", "b", "fair-share")]
-    assert [line["t"] for line in told.log if line["event"] in ("started", "succeeded")] == [0, 0, 30, 300, 300, 330, 600]
+    assert [line["t"] for line in told.log if line["event"] in ("started", "succeeded")] == [
+        0,
+        0,
+        30,
+        300,
+        300,
+        330,
+        600,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +102,11 @@ def test_sim_5_times_and_rule():
         pytest.param(
             world(
                 nodes=2,
-                jobs=[two(), single("B", 40, at=30, runtime="7m"), single("C", 40, at=60, expectedRuntime="3m")],
+                jobs=[
+                    two(),
+                    small("B", 4, at=30, cpu=16, runtime="7m"),
+                    small("C", 6, at=60, cpu=6, runtime="4m", expectedRuntime="3m"),
+                ],
                 events=[{"at": 90, "removeNode": "n-1"}],
                 until="1h",
             ),

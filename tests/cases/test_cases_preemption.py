@@ -110,14 +110,15 @@ def test_weights_decide_how_much_is_taken_back(kind, unused):
 
 
 @pytest.mark.parametrize(
-    "holder, newcomer",
+    "kind, holder, newcomer",
     [
-        pytest.param("A", "B", id="AP-4 a whole node is more than the newcomer's half"),
-        pytest.param("B", "A", id="AP-4 whatever the queues are called"),
+        pytest.param(small, "A", "B", id="AP-4 a whole node is more than the newcomer's half"),
+        pytest.param(small, "B", "A", id="AP-4 whatever the queues are called"),
+        pytest.param(single, "A", "B", id="AP-4 the same with jobs that ask for no memory"),
+        pytest.param(single, "B", "A", id="AP-4 and with the names swapped"),
     ],
 )
-@pytest.mark.parametrize("kind", [small, single])
-def test_nothing_is_taken_below_the_share(holder, newcomer, kind):
+def test_nothing_is_taken_below_the_share(kind, holder, newcomer):
     told = story(world(nodes=1, jobs=[kind(holder, 32), whole("big", newcomer, at=100)], until=300))
 
     assert told.running_by_queue() == {holder: 32, newcomer: 0}
@@ -230,9 +231,7 @@ def test_what_is_not_ours_is_never_touched(foreign, running):
     assert told.evictions() == []
 
 
-@pytest.mark.parametrize(
-    "cordoned", [pytest.param("n-0", id="AP-18 on a cordoned node jobs stay and none come")]
-)
+@pytest.mark.parametrize("cordoned", [pytest.param("n-0", id="AP-18 on a cordoned node jobs stay and none come")])
 def test_cordoned_nodes(cordoned):
     jobs = [small("A", 20), small("A", 40, "more", at=100)]
 

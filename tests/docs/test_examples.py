@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from muster.cli.main import app
-from muster.cli.simulate import run
 from muster.model.reasons import Reason
 from muster.sim.checker import check
 from muster.sim.lines import dumps, lines
@@ -228,18 +228,18 @@ def _fenced(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_the_readme_shows_real_output(capsys, monkeypatch):
-    for name in ("FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+def test_the_readme_shows_real_output(monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     (block,) = _fenced("README.md", "console")
     command, _, printed = block.partition("\n")
-    file = command.removeprefix("$ .venv/bin/muster simulate ")
+    file = ROOT / command.removeprefix("$ .venv/bin/muster simulate ")
 
-    assert run(str(ROOT / file), "table", check=True, every_turn=False) == 0
+    ran = CliRunner().invoke(app, ["simulate", str(file)])
 
-    output = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+    output = "".join(f"{line.rstrip()}\n" for line in ran.stdout.splitlines())
+    assert ran.exit_code == 0
     assert printed == output, f"paste what `{command}` prints into README.md"
-    assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", (ROOT / file).read_text())]
+    assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", file.read_text())]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/scenarios.md", "docs/reasons.md"])

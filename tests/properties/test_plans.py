@@ -16,6 +16,7 @@ from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU
 from muster.model.snapshot import Snapshot
+from muster.sim.checker import check
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
@@ -205,3 +206,12 @@ def test_property_no_fairness_eviction_raises_unfairness(scenario: Scenario) -> 
             holds[action.queue] += resources_of(profiles[action.job], action.tasks)[CPU]
             after = max(Fraction(holds[name], weights[name]) for name in blocked)
             assert not fair or after <= before
+
+
+# --- everything else ----------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_property_an_independent_checker_finds_no_fault(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        assert check(snapshot, made) == []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.engine.shares import Shares
-from muster.model.jobs import Job, Pending, Running
+from muster.model.jobs import Job, Pending, Profile, Running, Task, least_usage_of, resources_of, usage_of
 from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
 
@@ -57,6 +57,7 @@ class Ledger:
     def __init__(self, snapshot: Snapshot, shares: Shares) -> None:
         self.shares = shares
         self.weights: Weights = snapshot.policy.weights
+        self._least: dict[Profile, int] = {}
         now, half = snapshot.now_ms, snapshot.policy.half_time_ms
         self.queues = {
             state.queue.name: _holding(state, shares, now, half)
@@ -70,66 +71,71 @@ class Ledger:
             if holding.budget_left is not None:  # the snapshot's `charged` has it already
                 holding.budget_left += pending.charge
 
-    def usage(self, resources: Resources) -> int:
-        """Micro-units of usage."""
-        return self.weights.usage(resources)
-
     def least_usage(self, job: Job) -> int:
         """Usage of the job at its min."""
-        return self.weights.usage(job.profile.least)
+        usage = self._least.get(job.profile)
+        if usage is None:
+            usage = self._least[job.profile] = least_usage_of(job.profile, self.weights)
+        return usage
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""
-        self._hold(job, job.profile.least)
+        self._hold(job, job.profile.least, self.least_usage(job))
+        if job.lifetime_ms is None:
+            holding = self.queues[job.queue]
+            holding.fixed_usage += self.least_usage(job)
+            holding.fixed_flow = max(holding.fixed_flow, holding.fixed_usage)
         if (left := self.queues[job.queue].budget_left) is not None:
             self.queues[job.queue].budget_left = left - charge
 
     def leave_line(self, pending: Pending) -> None:
         """A pending job went back to its queue."""
-        holding = self.queues[pending.job.queue]
-        self._release(pending.job, pending.job.profile.least)
-        if holding.budget_left is not None:
-            holding.budget_left += pending.charge
+        self._release(pending.job, pending.job.profile.least, self.least_usage(pending.job))
+        self._release_whole(pending.job, pending.charge)
 
-    def start(self, job: Job, resources: Resources) -> None:
-        """An admitted job starts with this much, at least its min."""
+    def start(self, job: Job, tasks: tuple[Task, ...]) -> None:
+        """An admitted job starts with these tasks, at least its min."""
         holding = self.queues[job.queue]
-        self._hold(job, resources - job.profile.least, widens=True)
+        resources, usage = resources_of(job.profile, tasks), usage_of(job.profile, tasks, self.weights)
+        self._hold(job, resources - job.profile.least, usage - self.least_usage(job))
         holding.started = holding.started + resources
-        holding.started_usage += self.usage(resources)
+        holding.started_usage += usage
         holding.starts += 1
 
-    def evict(self, run: Running, resources: Resources, *, whole: bool) -> None:
-        """A running job loses this much."""
+    def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
+        """A running job loses these tasks."""
         holding = self.queues[run.job.queue]
-        self._release(run.job, resources, whole=whole)
+        resources, usage = resources_of(run.job.profile, tasks), usage_of(run.job.profile, tasks, self.weights)
+        self._release(run.job, resources, usage)
         holding.started = holding.started - resources
-        holding.started_usage -= self.usage(resources)
-        if whole and holding.budget_left is not None:
-            holding.budget_left += run.charge
+        holding.started_usage -= usage
+        if whole:
+            self._release_whole(run.job, run.charge)
 
-    def _hold(self, job: Job, resources: Resources, *, widens: bool = False) -> None:
-        holding, usage = self.queues[job.queue], self.usage(resources)
+    def _hold(self, job: Job, resources: Resources, usage: int) -> None:
+        holding = self.queues[job.queue]
         holding.usage += usage
         holding.flow = max(holding.flow, holding.usage)
         holding.held = holding.held + resources
-        if job.lifetime_ms is None and not widens:
-            holding.fixed_usage += usage
-            holding.fixed_flow = max(holding.fixed_flow, holding.fixed_usage)
         if job.user in self.by_user:
             self.by_user[job.user] = self.by_user[job.user] + resources
 
-    def _release(self, job: Job, resources: Resources, *, whole: bool = True) -> None:
+    def _release(self, job: Job, resources: Resources, usage: int) -> None:
         holding = self.queues[job.queue]
-        holding.usage -= self.usage(resources)
+        holding.usage -= usage
         holding.held = holding.held - resources
-        if job.lifetime_ms is None and whole:
-            # Victims of this plan count as gone from the limit on jobs without a lifetime (design.md 4.4).
+        if job.user in self.by_user:
+            self.by_user[job.user] = self.by_user[job.user] - resources
+
+    def _release_whole(self, job: Job, charge: int) -> None:
+        """The job is no longer admitted: its charge comes back, and limits no longer count it (design.md 4.4)."""
+        holding = self.queues[job.queue]
+        if holding.budget_left is not None:
+            holding.budget_left += charge
+        if job.lifetime_ms is None:
             gone = self.least_usage(job)
             holding.fixed_usage -= gone
             holding.fixed_flow = max(holding.fixed_flow - gone, holding.fixed_usage)
-        if job.user in self.by_user:
-            self.by_user[job.user] = self.by_user[job.user] - resources
 
 
 def _holding(state: QueueState, shares: Shares, now_ms: int, half_time_ms: int) -> Holding:

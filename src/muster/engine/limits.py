@@ -15,7 +15,7 @@ from muster.model.plan import Waiting
 from muster.model.policy import Policy
 from muster.model.queues import MICRO, MINUTE_MS
 from muster.model.reasons import Facts, Reason
-from muster.model.resources import Resources, format_amount
+from muster.model.resources import NOTHING, Resources, format_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,16 @@ def limit_on(job: Job, ledger: Ledger, policy: Policy, starts: int) -> Limit | N
         _rate_limit(holding, policy, starts)
         or _over_share(job, holding, ledger, policy)
         or _over_budget(job, holding, ledger)
-        or _over_quota(job, holding, ledger)
+        or _over_quota(job, holding, ledger, asks=job.profile.least)
     )
+
+
+def standing_limit_on(job: Job, ledger: Ledger) -> Limit | None:
+    """The limit that forbids an admitted job to start after all: someone cordoned its queue or lowered a quota."""
+    holding = ledger.queues[job.queue]
+    if holding.state.queue.cordoned:
+        return Limit(waiting=Waiting(reason=Reason.QUEUE_CORDONED, facts={"queue": job.queue}))
+    return _over_quota(job, holding, ledger, asks=NOTHING)
 
 
 def charge_for(job: Job, holding: Holding, ledger: Ledger) -> int:
@@ -54,13 +62,12 @@ def charge_for(job: Job, holding: Holding, ledger: Ledger) -> int:
     return job.lifetime_ms * usage
 
 
-def widths_within_quota(job: Job, ledger: Ledger) -> dict[str, int]:
+def widths_within_quota(job: Job, ledger: Ledger, *, is_admitted: bool) -> dict[str, int]:
     """The width each group may start with: its initial, as far as quotas allow beyond min."""
-    held = ledger.queues[job.queue].held + job.profile.least
-    of_user = ledger.by_user.get(job.user)
-    quotas = [(ledger.queues[job.queue].state.queue.quota, held)]
-    if of_user is not None:
-        quotas.append((ledger.quotas[job.user], of_user + job.profile.least))
+    holding, least = ledger.queues[job.queue], NOTHING if is_admitted else job.profile.least
+    quotas = [(holding.state.queue.quota, holding.held + least)]
+    if (of_user := ledger.by_user.get(job.user)) is not None:
+        quotas.append((ledger.quotas[job.user], of_user + least))
     widths = {}
     for group in job.profile.groups:
         more = min([group.initial - group.min, *(_tasks_within(quota, holds, group) for quota, holds in quotas)])
@@ -93,9 +100,9 @@ def _over_share(job: Job, holding: Holding, ledger: Ledger, policy: Policy) -> L
         return None
     facts: Facts = {
         "queue": holding.name,
-        "share": round(flow / whole, 4),
-        "limit": round(limit / whole, 4),
-        "nominal": round(holding.nominal / whole, 4),
+        "share": _part(flow, whole),
+        "limit": _part(limit, whole),
+        "nominal": _part(holding.nominal, whole),
         "divisor": ledger.shares.divisor / MICRO,
     }
     return Limit(waiting=Waiting(reason=Reason.OVER_SHARE, facts=facts))
@@ -115,18 +122,18 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
         "queue": holding.name,
         "cost": cost / MICRO / MINUTE_MS,
         "left": holding.budget_left / MICRO / MINUTE_MS,
-        "nominal": round(holding.nominal / ledger.shares.usage, 4),
+        "nominal": _part(holding.nominal, ledger.shares.usage),
     }
     return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts))
 
 
-def _over_quota(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
+def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:
     facts: dict[str, str]
-    if over := _first_over(holding.held + job.profile.least, holding.state.queue.quota, job):
+    if over := _first_over(holding.held + asks, holding.state.queue.quota, job):
         facts = {"queue": holding.name, **over}
         return Limit(waiting=Waiting(reason=Reason.QUOTA, facts=facts), resource=over["resource"])
     of_user = ledger.by_user.get(job.user)
-    if of_user is not None and (over := _first_over(of_user + job.profile.least, ledger.quotas[job.user], job)):
+    if of_user is not None and (over := _first_over(of_user + asks, ledger.quotas[job.user], job)):
         facts = {"user": job.user, **over}
         return Limit(waiting=Waiting(reason=Reason.USER_QUOTA, facts=facts), user=job.user, resource=over["resource"])
     return None
@@ -141,3 +148,8 @@ def _first_over(would_hold: Resources, quota: Mapping[str, int], job: Job) -> di
                 "quota": format_amount(name, quota[name]),
             }
     return None
+
+
+def _part(usage: int, whole: int) -> float:
+    """A share of the fleet, for people; of a fleet without capacity everything is nothing."""
+    return round(usage / whole, 4) if whole else 0.0

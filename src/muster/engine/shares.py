@@ -8,7 +8,7 @@ given more than they ask for (demand-capped weighted max-min).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from muster.model.fleet import Fleet
@@ -31,6 +31,16 @@ class Shares:
     divisor: int
     nominal: Mapping[str, int]
     entitled: Mapping[str, int]
+    wanted: Mapping[str, Resources]
+    weights: Mapping[str, int]
+    _by_resource: dict[str, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    def entitled_to(self, resource: str) -> Mapping[str, int]:
+        """Each queue's entitled part of one resource: the same division, by what is wanted of it."""
+        if resource not in self._by_resource:
+            demands = {name: wanted.get(resource) for name, wanted in self.wanted.items()}
+            self._by_resource[resource] = entitled_shares(demands, self.weights, self.capacity.get(resource))
+        return self._by_resource[resource]
 
 
 def shares(snapshot: Snapshot) -> Shares:
@@ -38,7 +48,8 @@ def shares(snapshot: Snapshot) -> Shares:
     whole = capacity(snapshot.fleet, snapshot.nodes)
     usage = snapshot.policy.weights.usage(whole)
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
-    demands = {state.queue.name: _demand(state, snapshot, whole) for state in snapshot.queues}
+    wanted = {state.queue.name: _wanted(state, whole) for state in snapshot.queues}
+    demands = {name: snapshot.policy.weights.usage(resources) for name, resources in wanted.items()}
     weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
     return Shares(
         capacity=whole,
@@ -46,6 +57,8 @@ def shares(snapshot: Snapshot) -> Shares:
         divisor=divisor,
         nominal={name: usage * weight // divisor if divisor else usage for name, weight in weights.items()},
         entitled=entitled_shares(demands, weights, usage),
+        wanted=wanted,
+        weights=weights,
     )
 
 
@@ -68,7 +81,6 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     return entitled
 
 
-def _demand(state: QueueState, snapshot: Snapshot, whole: Resources) -> int:
+def _wanted(state: QueueState, whole: Resources) -> Resources:
     """What the queue could hold at most: all its jobs, within its quota and what there is at all."""
-    wanted = state.started + state.waiting
-    return snapshot.policy.weights.usage(wanted.capped(state.queue.quota).lowest(whole))
+    return (state.started + state.waiting).capped(state.queue.quota).lowest(whole)

@@ -18,14 +18,14 @@ from math import lcm
 
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
-from muster.engine.limits import Limit, charge_for, limit_on, widths_within_quota
+from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on, widths_within_quota
 from muster.engine.line import Line
 from muster.engine.placement import Placer, Shortage, Tasks, never_fits, no_cluster
 from muster.engine.room import Span
 from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, victims
 from muster.engine.wake import next_wake
-from muster.model.jobs import Job, Pending, Profile, Reservation, Running, resources_of
+from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.nodes import DEVICE_MILLI
 from muster.model.plan import (
     Action,
@@ -107,6 +107,7 @@ class _Turn:
             for pending in line
             if pending.reservation is not None
             and pending.reservation.start_ms > self.now_ms
+            and self._may_still_use(pending.job, pending.reservation)
             and self.horizon.promise(pending.job, pending.reservation)
         }
         for pending in line:
@@ -116,7 +117,10 @@ class _Turn:
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job
-        placed = self._find_place(job, pending.reservation)
+        if limit := standing_limit_on(job, self.ledger):
+            self._return(pending, limit.waiting)
+            return
+        placed = self._find_place(job, pending)
         if isinstance(placed, Placed):
             self._start(job, pending.attempt, placed)
             return
@@ -124,13 +128,17 @@ class _Turn:
         if old is not None and (new is None or old.start_ms < new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
-            self.actions.append(Return(job=job.id, attempt=pending.attempt))
-            self.ledger.leave_line(pending)
-            self.verdicts[job.id] = self._never(shortage)
+            self._return(pending, self._never(shortage))
             return
         if _firm(new) != pending.reservation:
             self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
         self._reserve(job, new, placed)
+
+    def _return(self, pending: Pending, waiting: Waiting) -> None:
+        """The job can have no reservation any more: it goes back to its queue."""
+        self.actions.append(Return(job=pending.job.id, attempt=pending.attempt))
+        self.ledger.leave_line(pending)
+        self.verdicts[pending.job.id] = waiting
 
     # -- 3. ageing -------------------------------------------------------------------------------------
 
@@ -158,6 +166,8 @@ class _Turn:
 
     def fill(self) -> None:
         """Progressive filling over the queues' heads."""
+        if self.horizon.promised and not self.policy.backfill:
+            return
         while (job := self._hungriest_head()) is not None:
             self.heads.setdefault(job.queue, job.id)
             limit = limit_on(job, self.ledger, self.policy, self.starts)
@@ -189,7 +199,7 @@ class _Turn:
             self.verdicts[job.id] = self._never(shortage)
             line.set_aside(job.profile, 0)
             return True  # it blocks nobody
-        placed = self._find_place(job, None)
+        placed = self._find_place(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
             self._admit(job, attempt, charge, placed.cluster, None)
@@ -208,18 +218,18 @@ class _Turn:
 
     # -- finding room ----------------------------------------------------------------------------------
 
-    def _find_place(self, job: Job, reservation: Reservation | None) -> Placed | Blocked:
+    def _find_place(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
         clusters = self.fleet.candidates(job.profile)
         if not clusters:
             return Blocked(shortage=no_cluster(job.profile), only_delays=False)
         if job.profile not in self.full:
-            widths = widths_within_quota(job, self.ledger)
+            widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
             for cluster in clusters:
                 found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
                 if found is not None:
                     return Placed(cluster=cluster, tasks=found)
-        if reservation is not None and (as_promised := self._as_promised(job, reservation)):
+        if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         blocked = self._why_not(job, clusters)
         evicting = self._by_preemption(job, blocked.shortage)
@@ -241,15 +251,25 @@ class _Turn:
             self.full[job.profile] = blocked
         return blocked
 
-    def _as_promised(self, job: Job, reservation: Reservation) -> Placed | None:
+    def _may_still_use(self, job: Job, reservation: Reservation) -> bool:
+        """Whether every promised node is still there, takes tasks and suits the job."""
+        if reservation.cluster not in self.fleet.candidates(job.profile):
+            return False
+        suits = {
+            group.name: {node.name for node in self.fleet.open_matching(reservation.cluster, group.constraint)}
+            for group in job.profile.groups
+        }
+        return all(task.node in suits[task.group] for task in reservation.tasks)
+
+    def _as_promised(self, pending: Pending) -> Placed | None:
         """The job on the nodes once promised to it, if its time has come and they are free."""
-        span, requests = self.horizon.span_from_now(job), {group.name: group.request for group in job.profile.groups}
-        if reservation.start_ms > self.now_ms or self.fleet.clusters[reservation.cluster].silent:
+        job, reservation = pending.job, pending.reservation
+        if reservation is None or reservation.start_ms > self.now_ms or not self._may_still_use(job, reservation):
             return None
-        tasks = []
+        span, tasks = self.horizon.span_from_now(job), []
         for task in reservation.tasks:
-            node, request = self.fleet.nodes.get(task.node), requests[task.group]
-            if node is None or not self.fleet.takes_tasks(node) or not span.room(task.node).fits(request):
+            request = job.profile.group(task.group).request
+            if not span.fits(task.node, request):
                 span.undo()
                 return None
             tasks.append(replace(task, devices=span.take(task.node, request)))
@@ -356,7 +376,8 @@ class _Turn:
     def _start(self, job: Job, attempt: int, placed: Placed) -> None:
         for unit in _by_run(placed.units):
             self._evict(unit, job)
-        overtook = self.horizon.overtaken_by(job, placed.tasks)
+        # Room taken by right of preemption is not borrowed from any promise.
+        overtook = () if placed.units else self.horizon.overtaken_by(job, placed.tasks)
         run = Running(
             job=job,
             attempt=attempt,
@@ -370,7 +391,7 @@ class _Turn:
             self.horizon.keeps_promises_beside(run)
         else:
             self.horizon.started(run)
-        self.ledger.start(job, resources_of(job.profile, placed.tasks))
+        self.ledger.start(job, placed.tasks)
         self.starts += 1
         self.actions.append(
             Start(
@@ -387,7 +408,7 @@ class _Turn:
 
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
-        self.ledger.evict(run, unit.resources, whole=unit.whole)
+        self.ledger.evict(run, unit.tasks, whole=unit.whole)
         self.evicted += 1
         self.full.clear()
         self.evictions.append(
@@ -441,7 +462,7 @@ class _Turn:
 
     def close(self) -> Plan:
         """The plan, evictions first."""
-        for held in self.snapshot.held:
+        for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
             after = list(held.failed or held.waits_for)
             self.verdicts[held.job.id] = Waiting(reason=reason, facts={"after": after})

@@ -1,7 +1,7 @@
 """Who must give way so that a blocked head can start (design.md 4.6).
 
-Two rights: a queue below its entitled share may take from queues that hold more than their entitled part
-of the resource that blocks it; and inside one queue a head may take from strictly lower (class, priority).
+Two rights: a queue below its entitled share, and below its entitled part of the resource that blocks it, may
+take from queues above theirs; and inside one queue a head may take from strictly lower (class, priority).
 Only what has outlived its lifetime goes, or tasks above min, which never had one. We look for one eviction
 unit that is enough, the cheapest among equals; failing that, for a set from which none can be left out.
 """
@@ -46,7 +46,10 @@ class Claims:
         self.ledger = ledger
         self.now_ms = now_ms
         queue = ledger.queues[head.queue]
-        self.is_below = queue.started_usage < queue.entitled
+        self.entitled = ledger.shares.entitled_to(blocked_by)
+        self.is_below = (
+            queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
+        )
         self._taken: dict[str, Resources] = {}
 
     def right_over(self, run: Running) -> Rule | None:
@@ -60,17 +63,15 @@ class Claims:
         return Rule.FAIR_SHARE if self.is_below and self.over(run.job.queue) > 0 else None
 
     def over(self, queue: str) -> int:
-        """How far a queue holds more than its entitled part of the blocking resource (in common units)."""
-        holding, shares = self.ledger.queues[queue], self.ledger.shares
-        held = holding.started.get(self.resource) - self._gone(queue)
-        return held * shares.usage - holding.entitled * shares.capacity.get(self.resource)
+        """How far a queue holds more than its entitled part of the blocking resource."""
+        return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""
-        if unit.run.job.queue == self.head.queue:
+        if unit.rule is not Rule.FAIR_SHARE:
             return True
-        freed = unit.resources.get(self.resource) * self.ledger.shares.usage
-        return freed > 0 and self.over(unit.run.job.queue) - freed >= 0
+        freed = unit.resources.get(self.resource)
+        return freed > 0 and self.over(unit.run.job.queue) >= freed
 
     def take(self, unit: Unit) -> None:
         """Count the unit as gone."""
@@ -119,7 +120,7 @@ def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits) -> list[U
     for _, tier in groupby(units, key=claims.tier):
         enough = [unit for unit in tier if claims.allows(unit) and fits([unit])]
         if enough:
-            return [min(enough, key=lambda unit: claims.ledger.usage(unit.resources))]
+            return [min(enough, key=lambda unit: claims.ledger.weights.usage(unit.resources))]
     return None
 
 

@@ -61,13 +61,18 @@ def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
 
 def _moving_reservations(snapshot: Snapshot, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:
     """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
-    if all(it.reason is not Reason.WOULD_DELAY or it.facts["runs"] is None for it in waiting):
+    delayed = [it for it in waiting if it.reason is Reason.WOULD_DELAY]
+    if not delayed:
         return
-    for it in horizon.promised.values():
-        if it.reservation.is_firm:
-            yield it.reservation.start_ms
-        else:
-            step_ms = snapshot.policy.reestimate_ms
+    for promised in horizon.promised.values():
+        if promised.reservation.is_firm:
+            yield promised.reservation.start_ms
+    # Guesses move apart only while some are at their least; after that only bounded jobs can gain by waiting.
+    since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
+    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed())
+    if is_moving or any(it.facts["runs"] is not None for it in delayed):
+        step_ms = snapshot.policy.reestimate_ms
+        if not all(promised.reservation.is_firm for promised in horizon.promised.values()):
             yield snapshot.now_ms - snapshot.now_ms % step_ms + step_ms
 
 

@@ -6,13 +6,13 @@ where a job fits depends on its profile alone (design.md 13).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
 from muster.model.nodes import Request
-from muster.model.resources import GPU, NOTHING, Resources
+from muster.model.resources import GPU, NOTHING, Resources, Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +151,24 @@ class Task:
         return f"{self.group}-{self.index}"
 
 
-def resources_of(profile: Profile, tasks: tuple[Task, ...]) -> Resources:
+def resources_of(profile: Profile, tasks: Sequence[Task]) -> Resources:
     """What these tasks hold together."""
     total = NOTHING
     for group in profile.groups:
         count = sum(task.group == group.name for task in tasks)
         total = total + group.request.resources * count
     return total
+
+
+def usage_of(profile: Profile, tasks: Iterable[Task], weights: Weights) -> int:
+    """Usage of these tasks in micro-units. Rounded per task, so that parts always add up to the whole."""
+    each = {group.name: weights.usage(group.request.resources) for group in profile.groups}
+    return sum(each[task.group] for task in tasks)
+
+
+def least_usage_of(profile: Profile, weights: Weights) -> int:
+    """Usage of a job with this profile at its min."""
+    return sum(group.min * weights.usage(group.request.resources) for group in profile.groups)
 
 
 NEVER_MS = 1 << 62  # later than anything

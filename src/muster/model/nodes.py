@@ -101,7 +101,7 @@ class Room:
         taken = self.free.lowest(request.resources) if missing else request.resources
         return Room(
             free=self.free - taken,
-            devices=self._with_devices(devices, -request.gpu_milli),
+            devices=_changed(self.devices, devices, -request.gpu_milli),
             tasks=self.tasks + 1,
             debt=self.debt + Resources.of(missing) if missing else self.debt,
         )
@@ -114,7 +114,7 @@ class Room:
         paid = freed.lowest(self.debt) if self.debt else NOTHING
         return Room(
             free=freed - paid,
-            devices=self._with_devices(devices, request.gpu_milli),
+            devices=tuple(map(min, _changed(self.devices, devices, request.gpu_milli), empty.devices)),
             tasks=self.tasks - 1,
             debt=self.debt - paid,
         )
@@ -136,13 +136,15 @@ class Room:
             devices[index] -= part
         return replace(self, free=self.free - self.free.lowest(foreign), devices=tuple(devices))
 
-    def _with_devices(self, devices: tuple[int, ...], milli: int) -> tuple[int, ...]:
-        if not devices:
-            return self.devices
-        changed = list(self.devices)
-        for index in devices:
-            changed[index] = min(max(changed[index] + milli, 0), DEVICE_MILLI)
-        return tuple(changed)
+
+def _changed(free: tuple[int, ...], devices: tuple[int, ...], milli: int) -> tuple[int, ...]:
+    """Free milli of each device after some of them changed; never below zero."""
+    if not devices:
+        return free
+    changed = list(free)
+    for index in devices:
+        changed[index] = max(changed[index] + milli, 0)
+    return tuple(changed)
 
 
 def hops(one: Node, other: Node) -> int:

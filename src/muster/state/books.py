@@ -7,7 +7,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList
 
 from muster.model.flow import Account
-from muster.model.jobs import Job, Profile
+from muster.model.jobs import Job, Profile, Task, least_usage_of, resources_of, usage_of
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
@@ -105,15 +105,15 @@ class QueueBooks:
         self._charged += amount
         self._frozen = None
 
-    def use(self, job: Job, more: Resources, less: Resources, now_ms: int, *, whole: bool) -> None:
-        """Started jobs hold more or less. `whole`: the job starts or ends, so its min counts as fixed or no longer."""
+    def use(self, job: Job, tasks: tuple[Task, ...], now_ms: int, *, sign: int, whole: bool) -> None:
+        """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed or no longer."""
         weights, half = self._policy.weights, self._policy.half_time_ms
-        usage = self._account.usage + weights.usage(more) - weights.usage(less)
+        usage = self._account.usage + sign * usage_of(job.profile, tasks, weights)
         self._account = self._account.with_usage(usage, now_ms, half)
-        self._started = self._started + more - less
+        resources = resources_of(job.profile, tasks)
+        self._started = self._started + resources if sign > 0 else self._started - resources
         if whole and job.lifetime_ms is None:
-            least = weights.usage(job.profile.least)
-            fixed = self._fixed.usage + (least if more else -least)
+            fixed = self._fixed.usage + sign * least_usage_of(job.profile, weights)
             self._fixed = self._fixed.with_usage(fixed, now_ms, half)
         self._frozen = None
 

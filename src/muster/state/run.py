@@ -90,6 +90,7 @@ class Run:
 
     def step(self, now_ms: int) -> Moment:
         """Live through one moment."""
+        self.state.now_ms = now_ms
         happened: list[ev.Event] = []
         while self._agenda and self._agenda[0][0] <= now_ms:
             event = heappop(self._agenda)[-1]

@@ -278,7 +278,7 @@ class State:
             charge=charge,
         )
         self.machines.move_in(job, event.tasks)
-        self._use(job, event.tasks, starts=True, whole=True)
+        self._use(job, event.tasks, sign=+1, whole=True)
 
     def _resize(self, event: ev.JobResized) -> None:
         run = self.running[event.job]
@@ -287,15 +287,15 @@ class State:
         came = tuple(task for task in event.tasks if task not in run.tasks)
         self.machines.move_out(run.job, gone)
         self.machines.move_in(run.job, came)
-        self._use(run.job, gone, starts=False, whole=False)
-        self._use(run.job, came, starts=True, whole=False)
+        self._use(run.job, gone, sign=-1, whole=False)
+        self._use(run.job, came, sign=+1, whole=False)
         self.running[event.job] = replace(run, tasks=kept)
 
     def _stop(self, job_id: str) -> None:
         """The running attempt is over: its room, usage and charge come back."""
         run = self.running.pop(job_id)
         self.machines.move_out(run.job, run.tasks)
-        self._use(run.job, run.tasks, starts=False, whole=True)
+        self._use(run.job, run.tasks, sign=-1, whole=True)
         self._queues[run.job.queue].charge(-run.charge)
 
     def _requeue(self, event: ev.JobRequeued) -> None:
@@ -320,10 +320,8 @@ class State:
             if waiter in self.held and not self._waits_for(self.held[waiter]):
                 self._enqueue(self.held.pop(waiter))
 
-    def _use(self, job: Job, tasks: tuple[Task, ...], *, starts: bool, whole: bool) -> None:
-        resources = resources_of(job.profile, tasks)
-        more, less = (resources, NOTHING) if starts else (NOTHING, resources)
-        self._queues[job.queue].use(job, more, less, self.now_ms, whole=whole)
-        if job.user in self._users:
-            held = self._by_user.get(job.user, NOTHING)
-            self._by_user[job.user] = held + more - less
+    def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:
+        self._queues[job.queue].use(job, tasks, self.now_ms, sign=sign, whole=whole)
+        if job.user:
+            held, resources = self._by_user.get(job.user, NOTHING), resources_of(job.profile, tasks)
+            self._by_user[job.user] = held + resources if sign > 0 else held - resources

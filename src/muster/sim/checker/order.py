@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.model.jobs import Job
+from muster.model.jobs import NEVER_MS, Job
 from muster.model.plan import Admit, Plan
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
 
 
 def lane_problems(world: World, plan: Plan) -> Iterator[str]:
-    """Jobs of a lane are alike, so a younger one never goes first, unless its user's quota stops the older."""
+    """Jobs of a lane are alike, so a younger one goes first only where it is sooner out of a promise's way.
+
+    Whose user has a quota may be stopped by that, and is not counted.
+    """
     admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
     with_quota = {state.user.name for state in world.snapshot.users if state.user.quota}
     for state in world.snapshot.queues:
         for lane in state.lanes:
-            passed: Job | None = None
+            passed: Job | None = None  # of those that stay queued, the one that is soonest out of the way
             for job in lane.jobs:
-                if job.id in admitted and passed is not None:
+                is_shorter = passed is None or _bound_ms(job) < _bound_ms(passed)
+                if job.id in admitted and passed is not None and not is_shorter:
                     yield f"{job.id}: is admitted while {passed.id}, older and alike, stays queued"
-                elif job.id not in admitted and job.user not in with_quota:
-                    passed = passed or job
+                elif job.id not in admitted and job.user not in with_quota and is_shorter:
+                    passed = job
+
+
+def _bound_ms(job: Job) -> int:
+    """How long the job can be in the way of a promise."""
+    return NEVER_MS if job.bound_ms is None else job.bound_ms
 
 
 class FillingOrder:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from muster.model.jobs import Job, Running, Task, resources_of
 from muster.model.plan import Evict, Rule, Start
-from muster.model.resources import CPU, GPU, NOTHING, PODS, Resources
+from muster.model.resources import CPU, GPU, NOTHING, PODS
 from muster.sim.checker.books import Books, put_on
 from muster.sim.checker.placing import room_problems
 from muster.sim.checker.world import width
@@ -37,40 +37,40 @@ def right_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[
         run = books.world.running[evict.job]
         if run.job.priority_class > head.priority_class:
             yield f"{evict.job}: is of a higher class than {head.id}, for which it is evicted"
-        if evict.whole and not _is_expired(run, books.world.now_ms):
-            yield f"{evict.job}: is evicted within its lifetime, or while it is protected"
+        if books.world.now_ms < run.protected_until_ms:
+            yield f"{evict.job}: is evicted while it is protected"
+        if evict.whole and not _has_outlived(run, books.world.now_ms):
+            yield f"{evict.job}: is evicted whole within its lifetime"
         if evict.rule is Rule.RESERVATION and head.id not in run.overtook:
             yield f"{evict.job}: is evicted for the reservation of {head.id}, which it did not overtake"
         if evict.rule is Rule.PRIORITY and (run.job.queue != head.queue or not run.job.rank < head.rank):
             yield f"{evict.job}: is evicted by priority, but is not of lower rank in the queue of {head.id}"
-    yield from _share_problems(books, head, [evict for evict in evictions if evict.rule is Rule.FAIR_SHARE])
+        if evict.rule is Rule.FAIR_SHARE and run.job.queue == head.queue:
+            yield f"{evict.job}: is evicted by fair share for {head.id} of its own queue"
+    holding, shares = books.queues[head.queue], books.shares
+    if any(evict.rule is Rule.FAIR_SHARE for evict in evictions):
+        if holding.started_usage >= shares.entitled[head.queue] + shares.slack:
+            yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
+    yield from _share_problems(books, head, evictions)
 
 
-def _is_expired(run: Running, now_ms: int) -> bool:
-    """Older than its lifetime; who was started by preemption is safe for a while."""
+def _has_outlived(run: Running, now_ms: int) -> bool:
     lifetime_ms = run.job.lifetime_ms
-    is_older = lifetime_ms is not None and now_ms - run.started_ms >= lifetime_ms
-    return is_older and now_ms >= run.protected_until_ms
+    return lifetime_ms is not None and now_ms - run.started_ms >= lifetime_ms
 
 
 def _share_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[str]:
-    """Fair share: from queues above their entitled part of what the head asks for, to one below its own."""
-    if not evictions:
-        return
-    shares, freed = books.shares, dict.fromkeys(books.queues, NOTHING)
-    if books.queues[head.queue].started_usage >= shares.entitled[head.queue] + shares.slack:
-        yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
+    """Other queues lose only what they hold above their entitled part of something the head asks for."""
+    freed = dict.fromkeys(books.queues, NOTHING)
     for evict in evictions:
         job = books.world.running[evict.job].job
         freed[job.queue] = freed[job.queue] + resources_of(job.profile, evict.tasks)
-    for queue in sorted(name for name, resources in freed.items() if resources):
-        started = books.queues[queue].started
-        above = [name for name in _scarce(head) if _over(books, queue, started, name) > 0]
-        if queue == head.queue:
-            yield f"{head.id}: evicts by fair share from its own queue"
-        elif not above:
-            yield f"{head.id}: evicts by fair share from queue {queue}, which is not above its entitled share"
-        elif all(_over(books, queue, started - freed[queue], name) < 0 for name in above):
+    for queue in sorted(name for name, resources in freed.items() if resources and name != head.queue):
+        held = books.queues[queue].started
+        above = [name for name in _scarce(head) if _over(books, queue, name, held.get(name)) > 0]
+        if not above:
+            yield f"{head.id}: evicts from queue {queue}, which is not above its entitled share"
+        elif all(_over(books, queue, name, held.get(name) - freed[queue].get(name)) < 0 for name in above):
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled share"
 
 
@@ -82,10 +82,10 @@ def _scarce(head: Job) -> set[str]:
     return names
 
 
-def _over(books: Books, queue: str, held: Resources, name: str) -> Fraction:
-    """How far holding this is more than the queue's entitled part of a resource, in the plan's favour if in doubt."""
+def _over(books: Books, queue: str, name: str, held: int) -> Fraction:
+    """How far holding so much is above the queue's entitled part of a resource, in the plan's favour if in doubt."""
     entitled = max(books.shares.entitled[queue] - books.shares.slack, Fraction(0))
-    return held.get(name) * books.shares.whole - entitled * books.shares.capacity.get(name)
+    return held * books.shares.whole - entitled * books.shares.capacity.get(name)
 
 
 def needless_problems(books: Books, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from muster.model.errors import InvalidValue
-from muster.model.resources import GPU, parse_amount
+from muster.model.resources import GPU
 from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import Problems, joined, quoted
 from muster.sim.scenario.scalars import (
@@ -24,6 +24,7 @@ from muster.sim.scenario.scalars import (
     NAME,
     NODE_RESOURCES,
     TASK_RESOURCES,
+    amount_of,
     as_name,
     is_nothing,
     milliseconds,
@@ -296,7 +297,7 @@ class Fields:
                 continue
             amounts[name] = 0
             try:
-                amounts[name] = parse_amount(name, value.value if isinstance(value, Scalar) else None)
+                amounts[name] = amount_of(name, value)
             except InvalidValue as err:
                 self.refuse(key, err.allowed if "2^63" in err.allowed else quantity_of(name))
         return dict(sorted(amounts.items()))

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
-from muster.model.resources import CPU, GPU, MEMORY, PODS
+from muster.model.resources import CPU, GPU, MEMORY, PODS, parse_amount
 from muster.sim.scenario.problems import Problems
-from muster.sim.scenario.values import Scalar, Value, shown
+from muster.sim.scenario.values import Plain, Scalar, Value, shown
 
 MICRO = 1_000_000
 SECOND_MS = 1000
@@ -36,6 +37,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LONGEST = 64  # characters of a number
+_REMEMBERED = 1 << 12  # durations and amounts: a file says the same few again and again
 
 
 def resource_name(key: str, known: Mapping[str, str] = NODE_RESOURCES) -> str | None:
@@ -60,12 +62,15 @@ def as_name(value: Value, path: str, problems: Problems, allowed: str = NAME) ->
 
 def milliseconds(value: Value) -> int | None:
     """The duration that was written; None when it is none, or finer than a millisecond."""
-    if not isinstance(value, Scalar):
-        return None
-    match = _DURATION.fullmatch(value.text) if len(value.text) <= _LONGEST else None
+    return _milliseconds(value.value, value.text) if isinstance(value, Scalar) else None
+
+
+@lru_cache(maxsize=_REMEMBERED, typed=True)
+def _milliseconds(value: Plain, text: str) -> int | None:
+    match = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None
     if match is not None:
         ms = Fraction(match[1]) * _UNITS_MS[match[2]]
-    elif (seconds := number_of(value)) is not None:
+    elif (seconds := _number(value)) is not None:
         ms = seconds * SECOND_MS
     else:
         return None
@@ -74,17 +79,29 @@ def milliseconds(value: Value) -> int | None:
 
 def number_of(value: Value) -> Fraction | None:
     """The exact number that was written; None when it is none."""
+    return _number(value.value) if isinstance(value, Scalar) else None
+
+
+def _number(value: Plain) -> Fraction | None:
     match value:
-        case Scalar(value=bool() | None):
+        case bool() | None:
             return None
-        case Scalar(value=int() as whole):
-            return Fraction(whole)
-        case Scalar(value=float() as real):
+        case int():
+            return Fraction(value)
+        case float():
             # repr is the shortest text that means this float: what the person wrote.
-            return Fraction(repr(real)) if math.isfinite(real) else None
-        case Scalar(value=str() as text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text):
-            return Fraction(text)
+            return Fraction(repr(value)) if math.isfinite(value) else None
+        case str() if len(value) <= _LONGEST and _NUMBER.fullmatch(value):
+            return Fraction(value)
     return None
+
+
+def amount_of(name: str, value: Value) -> int:
+    """The base units of resource `name` that were written; raises InvalidValue."""
+    return _amount(name, value.value if isinstance(value, Scalar) else None)
+
+
+_amount = lru_cache(maxsize=_REMEMBERED, typed=True)(parse_amount)
 
 
 def quantity_of(name: str) -> str:
