@@ -8,8 +8,9 @@ amounts are small whole numbers, so that jobs get in each other's way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -57,7 +58,7 @@ class JobBuilder:
     asks: dict[str, object] = field(default_factory=dict)
     groups: tuple[TaskGroup, ...] = ()
     shape: dict[str, Any] = field(default_factory=dict)
-    fields: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
     clusters: tuple[tuple[str, int], ...] = ()
     runtime_ms: int | None = None
 
@@ -100,7 +101,7 @@ class JobBuilder:
 
     def of(self, **changes: Any) -> JobBuilder:
         """Any other field of model.jobs.Job: of(priority=3, priority_class=9, user="u", after=("x",))."""
-        return replace(self, fields={**self.fields, **changes})
+        return replace(self, others={**self.others, **changes})
 
     def lifetime(self, **duration: float) -> JobBuilder:
         """How long it is safe from preemption for fairness; lifetime() is 0: always preemptible."""
@@ -122,8 +123,8 @@ class JobBuilder:
         """The job itself."""
         groups = self.groups or (_group("task", self.asks, self.shape),)
         name = self.name or f"{self.queue}-{number}"
-        fields = {"submit_ms": now_ms, **self.fields}
-        job = Job(id=name, queue=self.queue, profile=Profile(groups=groups, clusters=self.clusters), **fields)
+        others = {"submit_ms": now_ms, **self.others}
+        job = Job(id=name, queue=self.queue, profile=Profile(groups=groups, clusters=self.clusters), **others)
         return ScriptJob(job=job, runtime_ms=self.runtime_ms)
 
 
@@ -163,18 +164,18 @@ class World:
         """Nodes with these amounts: with_node(cpu=32, gpu=8, labels={…}, topology=("s0", "l0"))."""
         if cluster not in self.state.machines.clusters:
             self.happens(ev.ClusterSet(cluster=Cluster(name=cluster)))
-        fields = {key: given.pop(key) for key in ("labels", "taints", "topology", "cordoned") if key in given}
+        marks = {key: given.pop(key) for key in ("labels", "taints", "topology", "cordoned") if key in given}
         for _ in range(count):
             node_name = name or f"n-{len(self.state.machines.nodes)}"
-            node = Node(name=node_name, cluster=cluster, allocatable=Resources.of(amounts(**given)), **fields)
+            node = Node(name=node_name, cluster=cluster, allocatable=Resources.of(amounts(**given)), **marks)
             self.happens(ev.NodeAdded(node=node))
         return self
 
     def with_queues(self, *names: str, **given: Any) -> World:
         """Queues of these names; with_queues("a", weight=2, quota={"cpu": 4000})."""
-        fields = {"weight": round(given.pop("weight", 1) * MICRO), **given}
+        settings = {"weight": round(given.pop("weight", 1) * MICRO), **given}
         for name in names:
-            self.happens(ev.QueueSet(queue=Queue(name=name, **fields)))
+            self.happens(ev.QueueSet(queue=Queue(name=name, **settings)))
         return self
 
     def with_user(self, name: str, **quota: object) -> World:
@@ -229,20 +230,19 @@ def a_world(**policy: Any) -> World:
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """What a random world may have in it."""
+    """What a random world may have in it. Each world has only some of what it may: they meet in all mixtures."""
 
     clusters: int = 2
     nodes: int = 4
     queues: int = 3
-    entries: int = 8
+    entries: int = 14
     gpus: bool = True
     memory: bool = True
-    constraints: bool = True  # selectors, taints, topology, whole nodes
+    constraints: bool = True  # selectors, taints, topology, whole nodes, candidate clusters, pod limits
     gangs: bool = True
     elastic: bool = True
     lifetimes: bool = True
     exact: bool = False  # every run time is stated, and true
-    unknown_ends: bool = True
     endless: bool = True  # some jobs run until the end of the simulation
     classes: bool = True
     quotas: bool = True
@@ -250,289 +250,244 @@ class Knobs:
     after: bool = True
     late: bool = True  # jobs arrive at different times
     script: bool = True  # things happen: nodes come and go, cancels, foreign pods, changes
-    cordons: bool = True  # nodes may be cordoned from the beginning
     preemption: tuple[Preemption, ...] = (Preemption.ON, Preemption.ON, Preemption.OFF, Preemption.DRY_RUN)
-    reservations: tuple[int, ...] = (1, 1, 0, 2, 3)
+    reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
+    def swarm(self, chance: Random) -> Knobs:
+        """Some of what is allowed, switched off."""
+        switches = [item.name for item in fields(self) if item.type == "bool" and item.name != "exact"]
+        off = [name for name in switches if chance.random() < _OFTEN_OFF.get(name, 0.35)]
+        return replace(self, **dict.fromkeys(off, False))
+
+
+_OFTEN_OFF = {"quotas": 0.6, "budgets": 0.6, "constraints": 0.6, "after": 0.7, "over_share": 0.6, "ageing": 0.6}
 
 EVERYTHING = Knobs()
 EXACT = Knobs(
-    exact=True,
-    endless=False,
-    script=False,
-    cordons=False,
-    preemption=(Preemption.OFF,),
-    reservations=(1, 1, 2, 3),
-    until_ms=None,
+    exact=True, endless=False, script=False, preemption=(Preemption.OFF,), reservations=(1, 1, 2, 3), until_ms=None
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
-_MOMENTS = (0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60)
-_RUNTIMES = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60)
+_MOMENTS = (0, 0, 0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60)
+_RUNTIMES = (1, 3, 5, 8, 10, 12, 20, 30, 45, 60)
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
-
-def _seconds(*choices: int) -> st.SearchStrategy[int]:
-    return st.sampled_from([choice * SECOND_MS for choice in choices])
+_SEEDS = st.integers(0, 2**32)
 
 
 @st.composite
-def scenarios(draw: Draw, knobs: Knobs = EVERYTHING) -> Scenario:
-    """A small world with a script."""
+def scenarios(draw: Callable[[st.SearchStrategy[Any]], Any], knobs: Knobs = EVERYTHING) -> Scenario:
+    """A small world with a script. Every node, queue, job and event comes from one number each, so that Hypothesis
+    searches fast and shrinks by leaving things out."""
+    seed = draw(_SEEDS)
+    allowed = knobs.swarm(_chance("knobs", seed))
+    policy = _policy(allowed, _chance("policy", seed))
     clusters = tuple(
-        Cluster(name=name, preference=draw(st.sampled_from([50, 50, 80])))
+        Cluster(name=name, preference=_chance("cluster", seed).choice([50, 50, 80]))
         for name in ("east", "west")[: draw(st.integers(1, knobs.clusters))]
     )
-    nodes = draw(_nodes(knobs, clusters))
-    queues = draw(_queues(knobs))
-    users = draw(_users(knobs))
-    jobs = draw(_jobs(knobs, clusters, queues))
-    events = draw(_scripts(knobs, clusters, nodes, queues, jobs)) if knobs.script else []
+    nodes = tuple(
+        _node(allowed, _chance("node", each), clusters[number % len(clusters)].name, f"n-{number}")
+        for number, each in enumerate(draw(st.lists(_SEEDS, min_size=len(clusters), max_size=knobs.nodes)))
+    )
+    queues = tuple(
+        _queue(allowed, _chance("queue", each), name)
+        for name, each in zip("abcd", draw(st.lists(_SEEDS, min_size=1, max_size=knobs.queues)), strict=False)
+    )
+    jobs: list[ScriptJob] = []
+    fewest = knobs.entries // 2 if draw(st.booleans()) else 1  # Hypothesis by itself prefers short lists
+    for number, each in enumerate(draw(st.lists(_SEEDS, min_size=fewest, max_size=knobs.entries))):
+        jobs += _entry(allowed, _chance("job", each), f"j{number}", clusters, queues, [it.job.id for it in jobs])
+    script: list[Scripted] = []
+    for number, each in enumerate(draw(st.lists(_SEEDS, max_size=8)) if allowed.script else []):
+        script += _happening(allowed, _chance("event", each), number, clusters, nodes, queues, jobs)
+    user = User(name="u", quota=_quota(_chance("user", seed)))
     return Scenario(
-        policy=draw(policies(knobs)),
+        policy=policy,
         clusters=clusters,
         nodes=nodes,
         queues=queues,
-        users=users,
-        jobs=jobs,
-        events=tuple(sorted(events, key=place)),
+        users=(user,) if allowed.quotas else (),
+        jobs=tuple(sorted(jobs, key=lambda entry: (entry.job.submit_ms, entry.job.key))),
+        events=tuple(sorted(script, key=place)),
         until_ms=knobs.until_ms,
     )
 
 
-@st.composite
-def policies(draw: Draw, knobs: Knobs = EVERYTHING) -> Policy:
+def _chance(kind: str, seed: int) -> Random:
+    return Random(f"{kind} {seed}")
+
+
+def _seconds(chance: Random, *choices: int) -> int:
+    return chance.choice(choices) * SECOND_MS
+
+
+def _policy(knobs: Knobs, chance: Random) -> Policy:
     """Production's rules with short times, so that much happens in two minutes."""
-    over_share = st.sampled_from([12 * MICRO // 10, None, MICRO]) if knobs.over_share else st.none()
     return Policy(
-        turn_ms=draw(st.sampled_from(knobs.turns_ms)),
-        half_time_ms=draw(_seconds(10, 60, 1200)),
-        over_share=draw(over_share),
-        reservations=draw(st.sampled_from(knobs.reservations)),
-        aging_after_ms=draw(_seconds(24 * 3600, 10, 30)) if knobs.ageing else 24 * 60 * MINUTE_MS,
-        preemption=draw(st.sampled_from(knobs.preemption)),
-        protected_ms=draw(_seconds(60, 5, 0)),
-        unknown_end_ms=draw(_seconds(600, 60, 10)),
-        reestimate_ms=draw(_seconds(10, 3)),
+        turn_ms=chance.choice(knobs.turns_ms),
+        half_time_ms=_seconds(chance, 10, 60, 1200),
+        over_share=chance.choice([12 * MICRO // 10, MICRO]) if knobs.over_share else None,
+        reservations=chance.choice(knobs.reservations),
+        aging_after_ms=_seconds(chance, 10, 30) if knobs.ageing else 24 * 60 * MINUTE_MS,
+        preemption=chance.choice(knobs.preemption),
+        protected_ms=_seconds(chance, 60, 5, 0),
+        unknown_end_ms=_seconds(chance, 600, 60, 10),
+        reestimate_ms=_seconds(chance, 10, 3),
     )
 
 
-@st.composite
-def _nodes(draw: Draw, knobs: Knobs, clusters: tuple[Cluster, ...]) -> tuple[Node, ...]:
-    return tuple(
-        draw(_node(knobs, cluster.name, f"{cluster.name[0]}-{number}"))
-        for cluster in clusters
-        for number in range(draw(st.integers(1, knobs.nodes)))
-    )
-
-
-@st.composite
-def _node(draw: Draw, knobs: Knobs, cluster: str, name: str) -> Node:
-    given = {CPU: draw(st.integers(1, 8)) * 1000}
+def _node(knobs: Knobs, chance: Random, cluster: str, name: str) -> Node:
+    given = {CPU: chance.choice([2, 3, 4, 4, 6, 8]) * 1000}
     if knobs.memory:
-        given[MEMORY] = draw(st.sampled_from([8, 4, 2])) * GIB
-    if knobs.gpus and draw(st.integers(0, 2)) == 2:
-        given[GPU] = draw(st.integers(1, 4)) * 1000
-    if draw(st.integers(0, 9)) == 9:
-        given[PODS] = draw(st.integers(1, 4))
+        given[MEMORY] = chance.choice([8, 4, 2]) * GIB
+    if knobs.gpus and chance.random() < 0.5:
+        given[GPU] = chance.choice([1, 2, 2, 4]) * 1000
     marks: dict[str, Any] = {}
     if knobs.constraints:
-        marks["labels"] = draw(st.sampled_from([{}, {"zone": "a"}, {"zone": "b"}]))
-        marks["taints"] = draw(st.sampled_from([(), (), (), (Taint.parse("own=yes:NoSchedule"),)]))
-        marks["topology"] = draw(st.sampled_from([(), ("s0", "l0"), ("s0", "l1"), ("s1", "l2")]))
-    cordoned = knobs.cordons and draw(st.integers(0, 9)) == 9
+        marks["labels"] = chance.choice([{"zone": "a"}, {"zone": "a"}, {"zone": "b"}, {}])
+        marks["taints"] = (Taint.parse("own=yes:NoSchedule"),) if chance.random() < 0.15 else ()
+        marks["topology"] = chance.choice([("s0", "l0"), ("s0", "l0"), ("s0", "l1"), ("s1", "l2")])
+        if chance.random() < 0.1:
+            given[PODS] = chance.randint(1, 4)
+    cordoned = knobs.script and chance.random() < 0.07
     return Node(name=name, cluster=cluster, allocatable=Resources.of(given), cordoned=cordoned, **marks)
 
 
-@st.composite
-def _queues(draw: Draw, knobs: Knobs) -> tuple[Queue, ...]:
-    return tuple(
-        Queue(
-            name=name,
-            weight=draw(st.sampled_from([1, 1, 2, 3])) * MICRO,
-            quota=draw(_quota(knobs)),
-            excess_budget=draw(st.sampled_from([None, None, 0, 1, 10])) if knobs.budgets else None,
-        )
-        for name in "abcd"[: draw(st.integers(1, knobs.queues))]
-    )
-
-
-def _quota(knobs: Knobs) -> st.SearchStrategy[dict[str, int]]:
-    if not knobs.quotas:
-        return st.just({})
-    return st.sampled_from([{}, {}, {}, {CPU: 4000}, {CPU: 8000}, {GPU: 1000}, {CPU: 0}])
-
-
-@st.composite
-def _users(draw: Draw, knobs: Knobs) -> tuple[User, ...]:
-    quota = draw(_quota(knobs))
-    return (User(name="u", quota=quota),) if quota else ()
-
-
-@st.composite
-def _jobs(draw: Draw, knobs: Knobs, clusters: tuple[Cluster, ...], queues: tuple[Queue, ...]) -> tuple[ScriptJob, ...]:
-    made: list[ScriptJob] = []
-    for number in range(draw(st.integers(1, knobs.entries))):
-        copies = draw(st.sampled_from([1, 1, 1, 2, 4]))
-        entry = draw(_entry(knobs, clusters, queues, [job.job.id for job in made]))
-        for index in range(copies):
-            name = f"j{number}" if copies == 1 else f"j{number}-{index}"
-            made.append(replace(entry, job=replace(entry.job, id=name)))
-    return tuple(sorted(made, key=lambda entry: (entry.job.submit_ms, entry.job.key)))
-
-
-@st.composite
-def _entry(
-    draw: Draw, knobs: Knobs, clusters: tuple[Cluster, ...], queues: tuple[Queue, ...], earlier: list[str]
-) -> ScriptJob:
-    runtime_ms = draw(_seconds(*_RUNTIMES))
-    if knobs.endless and draw(st.integers(0, 3)) == 3:
-        runtime_ms = None
-    lifetime_ms = draw(st.none() | _seconds(0, 1, 5, 10, 30)) if knobs.lifetimes else None
-    if knobs.exact:
-        expected_ms = runtime_ms
-    else:
-        wrong = st.none() | _seconds(*_RUNTIMES) if knobs.unknown_ends else _seconds(*_RUNTIMES)
-        expected_ms = draw(st.just(runtime_ms) | wrong)
-    fields: dict[str, Any] = {}
-    if knobs.classes:
-        fields["priority_class"] = draw(st.sampled_from([0, 0, 0, 5]))
-        fields["priority"] = draw(st.sampled_from([0, 0, 1, 2]))
-    if knobs.after and earlier and draw(st.integers(0, 7)) == 7:
-        fields["after"] = (draw(st.sampled_from(earlier)),)
-    if knobs.quotas:
-        fields["user"] = draw(st.sampled_from(["", "u"]))
-    candidates: tuple[tuple[str, int], ...] = ()
-    if knobs.constraints and draw(st.integers(0, 4)) == 4:
-        candidates = ((draw(st.sampled_from(clusters)).name, 50),)
-    job = Job(
-        id="",
-        queue=draw(st.sampled_from(queues)).name,
-        profile=Profile(groups=draw(_groups(knobs)), clusters=candidates),
-        submit_ms=draw(_seconds(*_MOMENTS)) if knobs.late else 0,
-        lifetime_ms=lifetime_ms,
-        expected_ms=expected_ms,
-        retries=draw(st.integers(0, 1)),
-        **fields,
-    )
-    return ScriptJob(job=job, runtime_ms=runtime_ms)
-
-
-@st.composite
-def _groups(draw: Draw, knobs: Knobs) -> tuple[TaskGroup, ...]:
-    number = draw(st.sampled_from([1, 1, 1, 2])) if knobs.gangs else 1
-    return tuple(draw(_task_group(knobs, f"g{index}", index == 0)) for index in range(number))
-
-
-@st.composite
-def _task_group(draw: Draw, knobs: Knobs, name: str, is_first: bool) -> TaskGroup:
-    least = draw(st.sampled_from([1, 1, 2, 3, 4])) if knobs.gangs else 1
-    initial = least
-    if knobs.elastic and draw(st.integers(0, 3)) == 3:
-        initial = least + draw(st.integers(1, 4))
-        least = 0 if not is_first and draw(st.booleans()) else least
-    given = {CPU: draw(st.integers(1, 8)) * 1000}
-    if knobs.memory and draw(st.booleans()):
-        given[MEMORY] = draw(st.sampled_from([MIB, 3 * MIB, GIB, 2 * GIB]))
-    milli = 1000
-    if knobs.gpus and draw(st.integers(0, 3)) == 3:
-        given[GPU] = draw(st.integers(1, 2)) * 1000
-        milli = draw(st.sampled_from([1000, 500, 300]))
-    whole, hops, selector, tolerations = False, None, None, None
-    if knobs.constraints:
-        whole = draw(st.integers(0, 9)) == 9
-        hops = draw(st.sampled_from([None, None, None, None, 0, 2, 4]))
-        selector = draw(st.sampled_from([None, None, None, {"zone": "a"}]))
-        tolerations = draw(st.sampled_from([None, [{"operator": "Exists"}]]))
-    return TaskGroup(
+def _queue(knobs: Knobs, chance: Random, name: str) -> Queue:
+    return Queue(
         name=name,
-        min=least,
-        initial=initial,
-        max=initial,
-        request=Request.of(given, gpu_milli=milli, whole_node=whole),
-        constraint=Constraint.parse(selector=selector, tolerations=tolerations),
-        max_hops=hops,
-        prefers_close=draw(st.integers(0, 5)) == 5 if knobs.constraints else False,
+        weight=chance.choice([1, 1, 2, 3]) * MICRO,
+        quota=_quota(chance) if knobs.quotas else {},
+        excess_budget=chance.choice([None, 0, 1, 4]) if knobs.budgets else None,
     )
 
 
-@st.composite
-def _scripts(
-    draw: Draw,
+def _quota(chance: Random) -> dict[str, int]:
+    return chance.choice([{}, {CPU: 4000}, {CPU: 8000}, {GPU: 1000}, {CPU: 6000, GPU: 2000}])
+
+
+def _entry(
     knobs: Knobs,
+    chance: Random,
+    name: str,
     clusters: tuple[Cluster, ...],
-    nodes: tuple[Node, ...],
     queues: tuple[Queue, ...],
-    jobs: tuple[ScriptJob, ...],
-) -> list[Scripted]:
-    script: list[Scripted] = []
-    for number in range(draw(st.integers(0, 5))):
-        at_ms = draw(_seconds(*_MOMENTS))
-        node, job = draw(st.sampled_from(nodes)), draw(st.sampled_from(jobs)).job
-        kind = draw(st.sampled_from(_KINDS))
-        script += [
-            Scripted(at_ms=moment_ms, event=event)
-            for moment_ms, event in draw(_happening(kind, knobs, number, at_ms, node, job, queues, clusters))
-        ]
-    return script
+    earlier: list[str],
+) -> list[ScriptJob]:
+    runtime_ms: int | None = _seconds(chance, *_RUNTIMES)
+    if knobs.endless and chance.random() < 0.35:
+        runtime_ms = None
+    expected_ms = runtime_ms if knobs.exact else chance.choice([runtime_ms, None, _seconds(chance, *_RUNTIMES)])
+    optional: dict[str, Any] = {}
+    if knobs.lifetimes:
+        optional["lifetime_ms"] = chance.choice([None, 0, 0, _seconds(chance, 1, 5, 10, 30)])
+    if knobs.classes:
+        optional["priority_class"] = chance.choice([0, 0, 0, 5])
+        optional["priority"] = chance.choice([0, 0, 1, 2])
+    if knobs.after and earlier and chance.random() < 0.25:
+        optional["after"] = (chance.choice(earlier),)
+    if knobs.quotas:
+        optional["user"] = chance.choice(["", "u"])
+    candidates: tuple[tuple[str, int], ...] = ()
+    if knobs.constraints and chance.random() < 0.2:
+        candidates = ((chance.choice(clusters).name, 50),)
+    job = Job(
+        id=name,
+        queue=chance.choice(queues).name,
+        profile=Profile(groups=_groups(knobs, chance), clusters=candidates),
+        submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
+        expected_ms=expected_ms,
+        retries=chance.randint(0, 1),
+        **optional,
+    )
+    names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]
+    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms) for each in names]
+
+
+def _groups(knobs: Knobs, chance: Random) -> tuple[TaskGroup, ...]:
+    number = chance.choice([1, 1, 1, 2]) if knobs.gangs else 1
+    return tuple(_task_group(knobs, chance, f"g{index}", is_first=index == 0) for index in range(number))
+
+
+def _task_group(knobs: Knobs, chance: Random, name: str, *, is_first: bool) -> TaskGroup:
+    least = chance.choice([1, 1, 1, 2, 2, 3]) if knobs.gangs else 1
+    initial = least
+    if knobs.elastic and chance.random() < 0.5:
+        initial = least + chance.randint(1, 4)
+        least = 0 if not is_first and chance.random() < 0.5 else least
+    given = {CPU: chance.choice([1, 1, 1, 2, 2, 3, 4]) * 1000}
+    if knobs.memory and chance.random() < 0.5:
+        given[MEMORY] = chance.choice([MIB, 3 * MIB, GIB, 2 * GIB])
+    milli = 1000
+    if knobs.gpus and chance.random() < 0.4:
+        given[GPU] = chance.choice([1, 1, 2]) * 1000
+        milli = chance.choice([1000, 1000, 500, 300])
+    marks: dict[str, Any] = {}
+    if knobs.constraints:
+        selector = chance.choice([None, None, None, {"zone": "a"}])
+        tolerations = chance.choice([None, [{"operator": "Exists"}]])
+        marks["constraint"] = Constraint.parse(selector=selector, tolerations=tolerations)
+        marks["max_hops"] = chance.choice([None, None, None, None, 0, 2, 4])
+        marks["prefers_close"] = chance.random() < 0.2
+    whole_node = knobs.constraints and chance.random() < 0.12
+    request = Request.of(given, gpu_milli=milli, whole_node=whole_node)
+    return TaskGroup(name=name, min=least, initial=initial, max=initial, request=request, **marks)
 
 
 _KINDS = ("cancel", "remove", "add", "cordon", "foreign", "queue", "job", "fail", "label", "silent", "cordonQueue")
 
 
-@st.composite
 def _happening(
-    draw: Draw,
-    kind: str,
     knobs: Knobs,
+    chance: Random,
     number: int,
-    at_ms: int,
-    node: Node,
-    job: Job,
-    queues: tuple[Queue, ...],
     clusters: tuple[Cluster, ...],
-) -> list[tuple[int, ev.Event]]:
-    later_ms = at_ms + draw(_seconds(1, 5, 20))
-    match kind:
+    nodes: tuple[Node, ...],
+    queues: tuple[Queue, ...],
+    jobs: list[ScriptJob],
+) -> list[Scripted]:
+    """Something that happens, and perhaps its undoing a little later."""
+    node, job = chance.choice(nodes).name, chance.choice(jobs).job
+    queue, cluster = chance.choice(queues).name, chance.choice(clusters).name
+    undone: ev.Event | None = None
+    done: ev.Event
+    match chance.choice(_KINDS):
         case "cancel":
-            return [(at_ms, ev.JobCancelled(job=job.id))]
+            done = ev.JobCancelled(job=job.id)
         case "remove":
-            return [(at_ms, ev.NodeRemoved(node=node.name))]
+            done = ev.NodeRemoved(node=node)
         case "add":
-            cluster = draw(st.sampled_from(clusters)).name
-            return [(at_ms, ev.NodeAdded(node=draw(_node(knobs, cluster, f"x-{number}"))))]
+            done = ev.NodeAdded(node=_node(knobs, chance, cluster, f"x-{number}"))
         case "cordon":
-            back = ev.NodeCordoned(node=node.name, cordoned=False)
-            return [(at_ms, ev.NodeCordoned(node=node.name)), (later_ms, back)]
+            done, undone = ev.NodeCordoned(node=node), ev.NodeCordoned(node=node, cordoned=False)
         case "foreign":
-            given = {PODS: 1, CPU: draw(st.integers(1, 4)) * 1000}
-            if node.has_gpus:
-                given[GPU] = draw(st.integers(0, 2)) * 1000
-            name = f"foreign-{number}"
-            placed = ev.ForeignPlaced(id=name, node=node.name, amounts=Resources.of(given))
-            return [(at_ms, placed), (later_ms, ev.ForeignGone(id=name, node=node.name))]
+            given = {PODS: 1, CPU: chance.randint(1, 4) * 1000, GPU: chance.randint(0, 2) * 1000}
+            done = ev.ForeignPlaced(id=f"foreign-{number}", node=node, amounts=Resources.of(given))
+            undone = ev.ForeignGone(id=f"foreign-{number}", node=node)
         case "queue":
             choices = [{"weight": 3 * MICRO}, {"quota": {CPU: 2000}}, {"quota": {}}, {"excess_budget": 0}]
-            changes = draw(st.sampled_from(choices))
-            return [(at_ms, ev.QueueChanged(queue=draw(st.sampled_from(queues)).name, changes=changes))]
+            done = ev.QueueChanged(queue=queue, changes=chance.choice(choices))
         case "cordonQueue":
-            name = draw(st.sampled_from(queues)).name
-            closing = ev.QueueChanged(queue=name, changes={"cordoned": True})
-            return [(at_ms, closing), (later_ms, ev.QueueChanged(queue=name, changes={"cordoned": False}))]
+            done = ev.QueueChanged(queue=queue, changes={"cordoned": True})
+            undone = ev.QueueChanged(queue=queue, changes={"cordoned": False})
         case "job":
-            changes = draw(st.sampled_from([{"priority": 5}, {"priority_class": 5}, {"priority_class": 0}]))
-            return [(at_ms, ev.JobChanged(job=job.id, changes=changes))]
+            done = ev.JobChanged(job=job.id, changes=chance.choice([{"priority": 5}, {"priority_class": 5}]))
         case "fail":
-            return [(at_ms, ev.TaskFailed(job=job.id, group="g0", index=0))]
+            done = ev.TaskFailed(job=job.id, group="g0", index=chance.randint(0, 1))
         case "label":
-            return [(at_ms, ev.NodeLabelled(node=node.name, labels={"zone": draw(st.sampled_from("ab"))}))]
+            done = ev.NodeLabelled(node=node, labels={"zone": chance.choice("ab")})
         case _:
-            name = draw(st.sampled_from(clusters)).name
-            silent = ev.ClusterSilent(cluster=name, silent=True)
-            return [(at_ms, silent), (later_ms, ev.ClusterSilent(cluster=name, silent=False))]
+            done, undone = (
+                ev.ClusterSilent(cluster=cluster, silent=True),
+                ev.ClusterSilent(cluster=cluster, silent=False),
+            )
+    at_ms = _seconds(chance, 0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60)
+    script = [Scripted(at_ms=at_ms, event=done)]
+    if undone is not None:
+        script.append(Scripted(at_ms=at_ms + _seconds(chance, 1, 5, 20), event=undone))
+    return script

@@ -13,7 +13,7 @@ from muster.model import events as ev
 from muster.model.flow import Account
 from muster.model.jobs import Running
 from muster.model.nodes import Node, Room
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import NOTHING, Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -25,6 +25,11 @@ def total(amounts: list[Resources]) -> Resources:
     for one in amounts:
         together = together + one
     return together
+
+
+def usage_of(run: Running, weights: Weights) -> int:
+    """What a running job counts: each of its tasks by itself."""
+    return sum(weights.usage(run.job.profile.group(task.group).request.resources) for task in run.tasks)
 
 
 class Foreigners:
@@ -95,8 +100,10 @@ def check_queue(state: QueueState, snapshot: Snapshot) -> None:
     fixed = [run.job for run in runs if run.job.lifetime_ms is None]
     queued = list(state.jobs())
     assert state.started == total([run.resources for run in runs])
-    assert state.account.usage == sum(weights.usage(run.resources) for run in runs)
-    assert state.fixed.usage == sum(weights.usage(job.profile.least) for job in fixed)
+    assert state.account.usage == sum(usage_of(run, weights) for run in runs)
+    assert state.fixed.usage == sum(
+        group.min * weights.usage(group.request.resources) for job in fixed for group in job.profile.groups
+    )
     assert state.charged == sum(entry.charge for entry in (*runs, *pending))
     assert state.waiting == total([job.profile.least for job in [*queued, *(entry.job for entry in pending)]])
     assert queued == sorted(queued, key=lambda job: job.order)
@@ -152,9 +159,7 @@ def test_property_flow_follows_the_formula(scenario: Scenario) -> None:
         for state in snapshot.queues:
             name, usage = state.queue.name, usages.get(state.queue.name, 0)
             memory = max(flows.get(name, 0.0) - usage, 0) * 0.5 ** ((now_ms - last_ms) / half_ms)
-            after = sum(
-                scenario.policy.weights.usage(run.resources) for run in snapshot.running if run.job.queue == name
-            )
+            after = sum(usage_of(run, scenario.policy.weights) for run in snapshot.running if run.job.queue == name)
             # What starts and ends again within one moment may leave a trace: it did use the fleet.
             flows[name] = max(usage + memory, after)
             usages[name] = after

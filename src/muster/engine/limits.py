@@ -1,7 +1,8 @@
 """Which limit forbids admitting a job, if any (design.md 4.4).
 
 Limits are the only thing that closes a queue. A quota closes it only for those who ask for what the
-quota limits: GPU jobs at their quota do not hold back CPU jobs (docs/adr/0011-quotas-close-what-they-limit.md).
+quota limits: GPU jobs at their quota do not hold back CPU jobs. And a job that is above a limit all by itself
+closes the queue only for those just like it (docs/adr/0011-quotas-close-what-they-limit.md).
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ class Limit:
     waiting: Waiting
     user: str | None = None
     resource: str | None = None
+    alike: Job | None = None
 
     def holds_back(self, job: Job) -> bool:
         """Whether another job of the queue meets the same limit."""
+        if self.alike is not None:
+            one, other = self.alike, job
+            return (one.profile, one.lifetime_ms, one.user) == (other.profile, other.lifetime_ms, other.user)
         return (self.user is None or job.user == self.user) and (
             self.resource is None or job.profile.least.get(self.resource) > 0
         )
@@ -105,7 +110,8 @@ def _over_share(job: Job, holding: Holding, ledger: Ledger, policy: Policy) -> L
         "nominal": _part(holding.nominal, whole),
         "divisor": ledger.shares.divisor / MICRO,
     }
-    return Limit(waiting=Waiting(reason=Reason.OVER_SHARE, facts=facts))
+    alone = ledger.least_usage(job) > limit
+    return Limit(waiting=Waiting(reason=Reason.OVER_SHARE, facts=facts), alike=job if alone else None)
 
 
 def over_share_limit(holding: Holding, ledger: Ledger, policy: Policy) -> int:
@@ -124,18 +130,25 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
         "left": holding.budget_left / MICRO / MINUTE_MS,
         "nominal": _part(holding.nominal, ledger.shares.usage),
     }
-    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts))
+    alone = ledger.least_usage(job) > holding.nominal and cost > (holding.state.queue.excess_budget or 0)
+    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts), alike=job if alone else None)
 
 
 def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:
     facts: dict[str, str]
     if over := _first_over(holding.held + asks, holding.state.queue.quota, job):
         facts = {"queue": holding.name, **over}
-        return Limit(waiting=Waiting(reason=Reason.QUOTA, facts=facts), resource=over["resource"])
+        name = over["resource"]
+        alone = job.profile.least.get(name) > holding.state.queue.quota[name]
+        waiting = Waiting(reason=Reason.QUOTA, facts=facts)
+        return Limit(waiting=waiting, resource=name, alike=job if alone else None)
     of_user = ledger.by_user.get(job.user)
     if of_user is not None and (over := _first_over(of_user + asks, ledger.quotas[job.user], job)):
         facts = {"user": job.user, **over}
-        return Limit(waiting=Waiting(reason=Reason.USER_QUOTA, facts=facts), user=job.user, resource=over["resource"])
+        name = over["resource"]
+        alone = job.profile.least.get(name) > ledger.quotas[job.user][name]
+        waiting = Waiting(reason=Reason.USER_QUOTA, facts=facts)
+        return Limit(waiting=waiting, user=job.user, resource=name, alike=job if alone else None)
     return None
 
 

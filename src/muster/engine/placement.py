@@ -7,7 +7,6 @@ last for those who ask for none. Filling the tightest node first also keeps the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -178,18 +177,22 @@ class Placer:
             for name in _lacks(self.span.room(node.name), group.request) or ("topology",):
                 lacking[name] = lacking.get(name, 0) + 1
         if not nodes:
-            lacking = dict(Counter(self._refusals(group, cluster) or ["nodes"]))
+            return self._refusal(group, cluster)
         if "topology" in lacking:  # one more task would fit somewhere, only not close enough
             return "topology", lacking["topology"]
         dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
         return dimension, lacking[dimension]
 
-    def _refusals(self, group: TaskGroup, cluster: str) -> list[str]:
-        """Why each node of the cluster is out of the question."""
-        reasons = []
-        for node in self.fleet.nodes_of(cluster):
-            reasons.append(group.constraint.refuses(node.name, node.labels, node.taints) or "cordoned")
-        return reasons
+    def _refusal(self, group: TaskGroup, cluster: str) -> tuple[str, int]:
+        """What keeps the group off the nodes that came nearest to taking it."""
+        reasons = [
+            group.constraint.refuses(node.name, node.labels, node.taints) or "cordoned"
+            for node in self.fleet.nodes_of(cluster)
+        ]
+        for reason in ("cordoned", "taint", "affinity", "nodeSelector"):  # the last to be asked first
+            if reason in reasons:
+                return reason, reasons.count(reason)
+        return "nodes", 0
 
 
 class Headcount:

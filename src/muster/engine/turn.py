@@ -26,7 +26,7 @@ from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, victims
 from muster.engine.wake import next_wake
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
-from muster.model.nodes import DEVICE_MILLI
+from muster.model.nodes import DEVICE_MILLI, Request
 from muster.model.plan import (
     Action,
     Admit,
@@ -153,6 +153,7 @@ class _Turn:
             if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
                 continue
             if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
+                self.heads.setdefault(job.queue, job.id)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)
 
@@ -160,7 +161,8 @@ class _Turn:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
         oldest = [lane.jobs[0] for state in self.snapshot.queues for lane in state.lanes if lane.jobs]
-        return sorted((job for job in oldest if job.submit_ms <= since_ms), key=lambda job: (job.submit_ms, job.key))
+        aged = [job for job in oldest if job.submit_ms <= since_ms and not never_fits(self.fleet, job.profile)]
+        return sorted(aged, key=lambda job: (job.submit_ms, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------
 
@@ -170,8 +172,10 @@ class _Turn:
             return
         while (job := self._hungriest_head()) is not None:
             self.heads.setdefault(job.queue, job.id)
-            limit = limit_on(job, self.ledger, self.policy, self.starts)
-            if limit is not None:
+            if shortage := never_fits(self.fleet, job.profile):
+                self.verdicts[job.id] = self._never(shortage)
+                self.lines[job.queue].set_aside(job.profile, 0)
+            elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
             elif not self._consider(job) and not self.policy.backfill:
                 return
@@ -195,10 +199,6 @@ class _Turn:
     def _consider(self, job: Job) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts."""
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
-        if shortage := never_fits(self.fleet, job.profile):
-            self.verdicts[job.id] = self._never(shortage)
-            line.set_aside(job.profile, 0)
-            return True  # it blocks nobody
         placed = self._find_place(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
@@ -362,6 +362,7 @@ class _Turn:
             "nodes": sorted({task.node for task in reservation.tasks}),
             "assumed": not reservation.is_firm,
             "dimension": blocked.shortage.dimension,
+            **_would_evict(blocked),
         }
         self.verdicts[job.id] = Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
 
@@ -424,9 +425,10 @@ class _Turn:
             "matching": shortage.matching,
             "placed": shortage.placed,
             "needed": shortage.needed,
+            **_would_evict(blocked),
         }
-        if blocked.would_evict:
-            facts["wouldEvict"] = sorted({unit.run.job.id for unit in blocked.would_evict})
+        if shortage.dimension == "clusters":
+            facts["case"] = "nothing"
         if blocked.only_delays:
             facts["reserved"] = sorted(self.horizon.promised)
             facts["runs"] = None if job.bound_ms is None else job.bound_ms / 1000
@@ -435,26 +437,22 @@ class _Turn:
         return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
 
     def _never(self, shortage: Shortage) -> Waiting:
-        request = shortage.group.request
-        name = shortage.dimension
-        matching = [
+        """No empty cluster would do: what was asked, and the most there is on any node that suits."""
+        request, name = shortage.group.request, shortage.dimension
+        suits = [
             node for cluster in self.fleet.clusters for node in self.fleet.matching(cluster, shortage.group.constraint)
         ]
-        asked: Fact = shortage.needed
-        most: Fact = shortage.placed
-        if name == GPU and request.gpu_milli < DEVICE_MILLI:
-            asked, most = f"{request.gpus} x {request.gpu_milli}m", None
-        elif request.resources.get(name):
-            asked = format_amount(name, request.resources.get(name))
-            most = format_amount(name, max((node.empty().free.get(name) for node in matching), default=0))
+        most = max((node.empty().free.get(name) for node in suits), default=0)
+        is_fraction = name == GPU and request.gpu_milli < DEVICE_MILLI
         facts: dict[str, Fact] = {
             "dimension": name,
-            "asked": asked,
-            "most": most,
+            "asked": f"{request.gpus} x {request.gpu_milli}m" if is_fraction else _asked(request, name),
+            "most": format_amount(name, most),
             "group": shortage.group.name,
             "placed": shortage.placed,
             "needed": shortage.needed,
-            "matching": len(matching),
+            "matching": len(suits),
+            "case": _case(shortage, most),
         }
         return Waiting(reason=Reason.NEVER_FITS, facts=facts)
 
@@ -481,6 +479,27 @@ def _scarce(shortage: Shortage) -> str:
     if asks.get(shortage.dimension):
         return shortage.dimension
     return GPU if asks.get(GPU) else CPU
+
+
+def _asked(request: Request, name: str) -> str:
+    return format_amount(name, request.resources.get(name))
+
+
+def _case(shortage: Shortage, most: int) -> str:
+    """Which sentence says why the job can never start."""
+    if shortage.dimension in ("nodes", "clusters"):
+        return "nothing"
+    if shortage.dimension in ("nodeSelector", "affinity", "taint"):
+        return "refused"
+    if shortage.dimension == "topology":
+        return "topology"
+    return "amount" if shortage.group.request.resources.get(shortage.dimension) > most else "count"
+
+
+def _would_evict(blocked: Blocked) -> dict[str, Fact]:
+    """What preemption would do if it were not on trial only."""
+    names = sorted({unit.run.job.id for unit in blocked.would_evict})
+    return {"wouldEvict": names} if names else {}
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

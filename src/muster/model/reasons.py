@@ -48,28 +48,41 @@ class Reason(Enum):
     scope: Scope
     until: frozenset[Happening]
     sentence: str
+    cases: Mapping[str, str]
 
-    def __new__(cls, scope: Scope, until: frozenset[Happening], sentence: str) -> Reason:
+    def __new__(
+        cls, scope: Scope, until: frozenset[Happening], sentence: str, cases: Mapping[str, str] | None = None
+    ) -> Reason:
         member = object.__new__(cls)
         member._value_ = (scope, tuple(sorted(happening.value for happening in until)), sentence)
         member.scope, member.until, member.sentence = scope, until, sentence
+        member.cases = cases or {}  # sentences for a fact `case`, where one sentence does not suit all
         return member
 
     NEVER_FITS = (
         Scope.PROFILE,
         frozenset({Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.JOB_CHANGED}),
         "fits no cluster, even an empty one: {dimension} is short (asked {asked}, at most {most} on a matching node)",
+        {
+            "count": "fits no cluster, even an empty one: {needed} tasks must start together, "
+            "{placed} find room, then {dimension} is short",
+            "refused": "fits no cluster, even an empty one: no node is admitted by its {dimension}",
+            "topology": "fits no cluster, even an empty one: its {needed} tasks find no nodes close enough",
+            "nothing": "fits no cluster, even an empty one: there are no {dimension} for it",
+        },
     )
     NO_ROOM = (
         Scope.PROFILE,
         _ROOM,
         "no node has room now: {dimension} is short on {short} of {matching} matching nodes",
+        {"nothing": "no cluster it may go to takes jobs now"},
     )
     GANG_DOES_NOT_FIT = (
         Scope.PROFILE,
         _ROOM,
         "only {placed} of {needed} tasks that must start together fit now: "
         "{dimension} is short on {short} of {matching} matching nodes",
+        {"nothing": "no cluster it may go to takes jobs now"},
     )
     WOULD_DELAY = (
         Scope.PROFILE,
@@ -79,7 +92,7 @@ class Reason(Enum):
     RESERVED = (
         Scope.JOB,
         _ROOM | {Happening.RESERVATION_MOVED},
-        "room on {cluster} is reserved for it from second {start} on",
+        "room on {cluster} is reserved for it from t = {start:g} s on",
     )
     OVER_SHARE = (
         Scope.QUEUE,
@@ -129,7 +142,8 @@ class Reason(Enum):
 
     def explain(self, facts: Facts) -> str:
         """The reason as a sentence."""
-        return self.sentence.format_map({name: _in_words(fact) for name, fact in facts.items()})
+        words = self.cases.get(str(facts.get("case")), self.sentence)
+        return words.format_map({name: _in_words(fact) for name, fact in facts.items()})
 
 
 def _in_words(fact: Fact) -> Fact:

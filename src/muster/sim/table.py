@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +13,6 @@ from muster.model.names import name_key
 from muster.sim.summary import Summary
 
 MOST_ROWS = 60
-_WAITING = ("queued", "pending")
 _STATE_STYLE = {
     "succeeded": "green",
     "running": "cyan",
@@ -41,10 +40,21 @@ def show(summary: Summary, console: Console) -> None:
 class Row:
     """Jobs of one entry to which the same happened."""
 
-    names: list[str]
     job: dict[str, Any]
-    nodes: list[str]
-    why: str
+    names: list[str] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+    waited_for: list[str] = field(default_factory=list)
+    preempted_by: list[str] = field(default_factory=list)
+
+    def add(self, name: str, job: dict[str, Any]) -> None:
+        """One more to whom the same happened."""
+        self.names.append(name)
+        for mine, theirs in (
+            (self.nodes, job["nodes"]),
+            (self.waited_for, job["waitedFor"]),
+            (self.preempted_by, job["preemptedBy"]),
+        ):
+            mine += [one for one in theirs if one not in mine]
 
 
 def _rows(jobs: dict[str, Any]) -> list[Row]:
@@ -52,10 +62,7 @@ def _rows(jobs: dict[str, Any]) -> list[Row]:
     rows: dict[tuple[Any, ...], Row] = {}
     for name, job in jobs.items():
         fate = (name_key(name)[0], *(job[key] for key in ("queue", "state", "submitted", "start", "end", "attempts")))
-        why = _why(job)
-        row = rows.setdefault((*fate, why if job["state"] in _WAITING else ""), Row([], job, [], why))
-        row.names.append(name)
-        row.nodes += [node for node in job["nodes"] if node not in row.nodes]
+        rows.setdefault((*fate, _why_waiting(job)), Row(job)).add(name, job)
     return sorted(rows.values(), key=lambda row: (row.job["submitted"], row.job["start"] or 0, name_key(row.names[0])))
 
 
@@ -66,21 +73,27 @@ def _jobs(rows: list[Row]) -> Table:
         name = row.names[0] if count == 1 else f"{row.names[0]} … {row.names[-1].rsplit('-', 1)[-1]} ({count})"
         state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
         times = (_clock(job["submitted"]), _clock(job["start"]), _clock(job["end"]))
-        table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _nodes(row.nodes), row.why)
+        table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
     return table
 
 
-def _why(job: dict[str, Any]) -> str:
+def _why_waiting(job: dict[str, Any]) -> str:
     verdict = job["lastVerdict"]
-    if verdict["verdict"] == "waiting":
-        when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
-        return f"{verdict['reason']}: {verdict['why']}{when}"
+    if verdict["verdict"] != "waiting":
+        return ""
+    when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
+    return f"{verdict['reason']}: {verdict['why']}{when}"
+
+
+def _why(row: Row) -> str:
+    if waiting := _why_waiting(row.job):
+        return waiting
     told = []
-    has_waited = job["start"] is not None and job["start"] > job["submitted"]
-    if job["waitedFor"] or has_waited:
-        told.append("waited: " + (", ".join(job["waitedFor"]) or "BEHIND"))
-    if job["preemptedBy"]:
-        told.append("preempted by " + ", ".join(job["preemptedBy"]))
+    has_waited = row.job["start"] is not None and row.job["start"] > row.job["submitted"]
+    if row.waited_for or has_waited:
+        told.append("waited: " + (", ".join(row.waited_for) or "BEHIND"))
+    if row.preempted_by:
+        told.append("preempted by " + _few(row.preempted_by, ", "))
     return "; ".join(told)
 
 
@@ -115,8 +128,8 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _nodes(nodes: list[str]) -> str:
-    return " ".join(nodes[:3]) + (f" +{len(nodes) - 3}" if len(nodes) > 3 else "")
+def _few(names: list[str], between: str) -> str:
+    return between.join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
 
 
 def _clock(seconds: float | None) -> str:

@@ -20,6 +20,7 @@ from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing
 from muster.state.state import State
 
+End = ev.JobSucceeded | ev.JobFailed
 Runtime = Callable[[Running], int | None]
 """How long an attempt runs, in ms; None: for ever."""
 
@@ -43,7 +44,7 @@ class Run:
         self._runtime = runtime
         self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
         self._sequence = count()
-        self._silent_ends: dict[str, list[ev.Event]] = {}
+        self._silent_ends: dict[str, list[End]] = {}
         self._last: Plan | None = None
         for run in state.running.values():
             self._expect_end(run)
@@ -59,9 +60,11 @@ class Run:
         heappush(self._agenda, (at_ms, 1, next(self._sequence), "", event))
 
     def _expect_end(self, run: Running) -> None:
-        runtime_ms = self._runtime(run)
+        runtime_ms, limit_ms = self._runtime(run), run.job.time_limit_ms
+        end: ev.Event = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
+        if limit_ms is not None and (runtime_ms is None or runtime_ms > limit_ms):
+            runtime_ms, end = limit_ms, ev.JobFailed(job=run.job.id, attempt=run.attempt, cause="time limit")
         if runtime_ms is not None:
-            end = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
             heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, (run.job.key, run.attempt), end))
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
@@ -108,7 +111,7 @@ class Run:
         """Apply one event with what follows from it; an event that came too late for its job does nothing."""
         events: Iterable[ev.Event] = [event]
         match event:
-            case ev.JobSucceeded():
+            case ev.JobSucceeded() | ev.JobFailed():
                 events = self._ended(event)
             case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
                 events = [event] if self._is_alive(job_id) else []
@@ -117,27 +120,32 @@ class Run:
             case ev.NodeRemoved(node=name):
                 events = [*self._lost_with(name), event]
             case ev.ClusterSilent(cluster=cluster, silent=False):
-                events = [event, *self._silent_ends.pop(cluster, [])]
+                heard = self._silent_ends.pop(cluster, [])
+                events = [event, *(one for end in heard for one in self._result_of(end))]
             case _:
                 pass
-        events = [one for one in events if not isinstance(one, ev.JobSucceeded) or self._is_current(one)]
         for one in events:
             self.state.apply(one, now_ms)
-        return events
+        return list(events)
 
     def _is_alive(self, job_id: str) -> bool:
         return job_id in self.state.jobs and not self.state.jobs[job_id].phase.is_over
 
-    def _is_current(self, event: ev.JobSucceeded) -> bool:
-        run = self.state.running.get(event.job)
-        return run is not None and run.attempt == event.attempt
-
-    def _ended(self, event: ev.JobSucceeded) -> list[ev.Event]:
-        """A job is done; from a silent cluster we hear of it later."""
+    def _ended(self, event: End) -> list[ev.Event]:
+        """An attempt is over; from a silent cluster we hear of it later."""
         run = self.state.running.get(event.job)
         if run is not None and self.state.machines.clusters[run.cluster].silent:
             self._silent_ends.setdefault(run.cluster, []).append(event)
             return []
+        return self._result_of(event)
+
+    def _result_of(self, event: End) -> list[ev.Event]:
+        """What the end of an attempt means for its job; nothing if the attempt was over already."""
+        run = self.state.running.get(event.job)
+        if run is None or run.attempt != event.attempt:
+            return []
+        if isinstance(event, ev.JobFailed) and self._retries_left(run) > 0:
+            return [ev.JobRequeued(job=event.job, attempt=event.attempt, cause="failed")]
         return [event]
 
     def _failed(self, event: ev.TaskFailed) -> list[ev.Event]:

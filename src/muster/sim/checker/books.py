@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster.model.jobs import Job, Pending, Running, Task, resources_of
+from muster.model.jobs import Job, Pending, Running, Task, least_usage_of, resources_of, usage_of
 from muster.model.queues import Queue
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import NOTHING, Resources, total
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.shares import shares_of, waiting_in
 from muster.sim.checker.world import World, groups_of
@@ -87,27 +87,42 @@ class Books:
                 yield f"node {name}: its room is {room}, its tasks leave {book.shown()}"
             if state.held != book.held:
                 yield f"node {name}: its tasks hold {book.held}, the snapshot says {state.held}"
-        charges = self._charges()
+        sums = self._sums()
         for name, queue in self.world.queues.items():
             if queue.started != self.started[name]:
                 yield f"queue {name}: its jobs hold {self.started[name]}, the snapshot says {queue.started}"
             if queue.waiting != waiting_in(self.world, queue):
                 yield f"queue {name}: its jobs wait for {waiting_in(self.world, queue)}, not for {queue.waiting}"
-            if queue.charged != charges[name]:
-                yield f"queue {name}: its jobs were charged {charges[name]}, the snapshot says {queue.charged}"
+            told = {"usage": queue.account.usage, "fixed usage": queue.fixed.usage, "charges": queue.charged}
+            for what, amount in told.items():
+                if sums[name, what] != amount:
+                    yield f"queue {name}: the {what} of its jobs is {sums[name, what]}, the snapshot says {amount}"
+        for user in self.world.snapshot.users:
+            held = total(run.resources for run in self.world.running.values() if run.job.user == user.user.name)
+            if user.started != held:
+                yield f"user {user.user.name}: holds {held}, the snapshot says {user.started}"
 
-    def _charges(self) -> Counter[str]:
-        charges: Counter[str] = Counter()
-        holders: list[Running | Pending] = [*self.world.running.values(), *self.world.pending.values()]
-        for holder in holders:
-            charges[holder.job.queue] += holder.charge
-        return charges
+    def _sums(self) -> Counter[tuple[str, str]]:
+        sums: Counter[tuple[str, str]] = Counter()
+        for run in self.world.running.values():
+            sums[run.job.queue, "usage"] += self.usage(run.job, run.tasks)
+            sums[run.job.queue, "charges"] += run.charge
+            if run.job.lifetime_ms is None:
+                sums[run.job.queue, "fixed usage"] += self.least_usage(run.job)
+        for pending in self.world.pending.values():
+            sums[pending.job.queue, "charges"] += pending.charge
+        return sums
 
     # -- what decisions do -----------------------------------------------------------------------------
 
     def least_usage(self, job: Job) -> int:
         """Usage of the job at its min."""
-        return self.world.policy.weights.usage(job.profile.least)
+        return least_usage_of(job.profile, self.world.policy.weights)
+
+    def usage(self, job: Job, tasks: tuple[Task, ...]) -> int:
+        """Usage of some of the job's tasks."""
+        groups = groups_of(job.profile)
+        return usage_of(job.profile, (task for task in tasks if task.group in groups), self.world.policy.weights)
 
     def flow_with(self, job: Job) -> int:
         """The flow of its queue if the job were admitted."""
@@ -133,16 +148,16 @@ class Books:
         if job.lifetime_ms is None:
             holding.fixed_flow = self.fixed_flow_with(job)
             holding.fixed_usage += self.least_usage(job)
-        self._hold(job, job.profile.least)
+        self._hold(job, job.profile.least, self.least_usage(job))
 
     def start(self, job: Job, tasks: tuple[Task, ...]) -> None:
         """A pending job starts as wide as these tasks."""
         holding, resources = self.queues[job.queue], resources_of(job.profile, tasks)
-        least = job.profile.least
+        usage, least = self.usage(job, tasks), job.profile.least
         if resources.covers(least):  # a gang that is not whole has been noted already
-            self._hold(job, resources - least)
+            self._hold(job, resources - least, usage - self.least_usage(job))
         holding.started = holding.started + resources
-        holding.started_usage += self.world.policy.weights.usage(resources)
+        holding.started_usage += usage
         holding.starts += 1
         self.starts += 1
         self._put(job, tasks)
@@ -153,7 +168,7 @@ class Books:
         holding.charged -= pending.charge
         if job.lifetime_ms is None:
             holding.fixed_usage -= self.least_usage(job)
-        self._release(job, job.profile.least)
+        self._release(job, job.profile.least, self.least_usage(job))
 
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
         """A running job loses these tasks, which it has."""
@@ -161,14 +176,14 @@ class Books:
         self.tasks[run.job.id] = tuple(task for task in self.tasks[run.job.id] if task not in tasks)
         self.take_away(run.job, tasks)
         holding.started = holding.started - resources
-        holding.started_usage -= self.world.policy.weights.usage(resources)
+        holding.started_usage -= self.usage(run.job, tasks)
         holding.charged -= run.charge if whole else 0
-        self._release(run.job, resources)
+        self._release(run.job, resources, self.usage(run.job, tasks))
 
-    def _hold(self, job: Job, resources: Resources) -> None:
+    def _hold(self, job: Job, resources: Resources, usage: int) -> None:
         holding = self.queues[job.queue]
         holding.held = holding.held + resources
-        holding.usage += self.world.policy.weights.usage(resources)
+        holding.usage += usage
         holding.flow = max(holding.flow, holding.usage)
         self._hold_for_user(job, resources)
 
@@ -176,11 +191,11 @@ class Books:
         if job.user in self.users:
             self.users[job.user] = self.users[job.user] + resources
 
-    def _release(self, job: Job, resources: Resources) -> None:
+    def _release(self, job: Job, resources: Resources, usage: int) -> None:
         holding = self.queues[job.queue]
         holding.is_exact = False
         holding.held = holding.held - resources
-        holding.usage -= self.world.policy.weights.usage(resources)
+        holding.usage -= usage
         if job.user in self.users:
             self.users[job.user] = self.users[job.user] - resources
 

@@ -26,23 +26,30 @@ def admission_problems(books: Books, job: Job, charge: int) -> Iterator[str]:
         yield f"{job.id}: is charged {charge}, not {books.charge_for(job)}"
     if holding.budget_left is not None and charge > holding.budget_left:
         yield f"{job.id}: is charged {charge}; queue {queue} has {holding.budget_left} of its budget left"
-    yield from quota_problems(books, job, job.profile.least)
+    yield from quota_problems(books, job, job.profile.least, job.profile.least)
 
 
-def quota_problems(books: Books, job: Job, more: Resources) -> Iterator[str]:
-    """The quotas that holding this much more would break."""
+def start_problems(books: Books, job: Job, resources: Resources) -> Iterator[str]:
+    """The limits that forbid starting the admitted job with so much, its min included."""
+    if books.queues[job.queue].queue.cordoned:
+        yield f"{job.id}: starts although queue {job.queue} is cordoned"
+    if resources.covers(job.profile.least):
+        yield from quota_problems(books, job, resources, resources - job.profile.least)
+
+
+def quota_problems(books: Books, job: Job, asks: Resources, more: Resources) -> Iterator[str]:
+    """The quotas of anything the job asks for that would be broken if so much more were held."""
     holding = books.queues[job.queue]
-    for name, quota in _over(holding.held, more, holding.queue.quota):
+    for name, quota in _over(holding.held, asks, more, holding.queue.quota):
         yield f"{job.id}: queue {job.queue} would hold more {name} than its quota of {quota}"
     if job.user in books.users:
-        for name, quota in _over(books.users[job.user], more, books.quotas[job.user]):
+        for name, quota in _over(books.users[job.user], asks, more, books.quotas[job.user]):
             yield f"{job.id}: user {job.user} would hold more {name} than the quota of {quota}"
 
 
-def _over(held: Resources, more: Resources, quota: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Quotas that are exceeded and of which more is asked: one lowered later harms nobody who runs."""
+def _over(held: Resources, asks: Resources, more: Resources, quota: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     for name, most in quota.items():
-        if more.get(name) and held.get(name) + more.get(name) > most:
+        if asks.get(name) and held.get(name) + more.get(name) > most:
             yield name, most
 
 

@@ -11,7 +11,7 @@ from muster.sim.checker.world import World
 
 
 def lane_problems(world: World, plan: Plan) -> Iterator[str]:
-    """Jobs of a lane are alike, so a younger one goes first only where it is sooner out of a promise's way.
+    """Jobs of a lane with one lifetime are alike: a younger one goes first only if it is sooner out of the way.
 
     Whose user has a quota may be stopped by that, and is not counted.
     """
@@ -19,13 +19,14 @@ def lane_problems(world: World, plan: Plan) -> Iterator[str]:
     with_quota = {state.user.name for state in world.snapshot.users if state.user.quota}
     for state in world.snapshot.queues:
         for lane in state.lanes:
-            passed: Job | None = None  # of those that stay queued, the one that is soonest out of the way
+            passed: dict[int | None, Job] = {}  # of those that stay queued, by lifetime, the soonest out of the way
             for job in lane.jobs:
-                is_shorter = passed is None or _bound_ms(job) < _bound_ms(passed)
-                if job.id in admitted and passed is not None and not is_shorter:
-                    yield f"{job.id}: is admitted while {passed.id}, older and alike, stays queued"
+                older = passed.get(job.lifetime_ms)
+                is_shorter = older is None or _bound_ms(job) < _bound_ms(older)
+                if job.id in admitted and older is not None and not is_shorter:
+                    yield f"{job.id}: is admitted while {older.id}, older and alike, stays queued"
                 elif job.id not in admitted and job.user not in with_quota and is_shorter:
-                    passed = job
+                    passed[job.lifetime_ms] = job
 
 
 def _bound_ms(job: Job) -> int:

@@ -1,24 +1,27 @@
 """Whether the reasons that a plan gives are true: each is held against the books as the plan leaves them.
 
-Inside a turn queues only come to hold more, and nodes to have less room, until something is evicted. So what
-was a reason at any moment of the turn is still one at its end; where evictions blur that, nothing is said.
+Inside a turn queues only come to hold more, and nodes to have less room, until something is evicted or returned.
+So what was a reason at any moment of the turn is still one at its end; where that is not so, nothing is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
+from muster.model import quantity
+from muster.model.errors import InvalidValue
 from muster.model.jobs import Job, TaskGroup
 from muster.model.nodes import DEVICE_MILLI
 from muster.model.plan import Evict, Plan, Waiting
 from muster.model.queues import MICRO, MINUTE_MS
-from muster.model.reasons import Reason
-from muster.model.resources import Resources, format_amount
+from muster.model.reasons import Fact, Reason
+from muster.model.resources import NOTHING, Resources, format_amount
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.replay import Replay
 from muster.sim.checker.world import World, groups_of
 
-_SHARE_ROUNDING = 0.0001
+_ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
 _ON_HELD = (Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED)
 _ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
@@ -33,6 +36,7 @@ class Truth:
         self.replay = replay
         self.books = replay.books
         self.has_evicted = any(isinstance(action, Evict) for action in plan.actions)
+        self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
         self._most: dict[tuple[TaskGroup, tuple[tuple[str, int], ...], bool], int] = {}
 
@@ -69,14 +73,13 @@ class Truth:
             case Reason.RATE_LIMIT:
                 yield from self._rate_limit(job, waiting)
             case Reason.QUOTA:
-                quota, held = self.world.queues[job.queue].queue.quota, self.books.queues[job.queue].held
-                if self.books.queues[job.queue].is_exact:
-                    yield from self._quota(job, waiting, held, quota.get(str(waiting.facts.get("resource"))))
+                holding = self.books.queues[job.queue]
+                if holding.is_exact:
+                    yield from self._quota(job, waiting, holding.held, holding.queue.quota)
             case Reason.USER_QUOTA:
-                quota = self.books.quotas.get(job.user, {})
-                held = self.books.users.get(job.user, Resources({}))
-                if not self.has_evicted:
-                    yield from self._quota(job, waiting, held, quota.get(str(waiting.facts.get("resource"))))
+                if not self.has_released:
+                    held = self.books.users.get(job.user, NOTHING)
+                    yield from self._quota(job, waiting, held, self.books.quotas.get(job.user, {}))
             case Reason.OVER_SHARE:
                 yield from self._over_share(job, waiting)
             case Reason.BUDGET:
@@ -105,7 +108,7 @@ class Truth:
             first = self.world.queued.get(head)
             if first is None or first.queue != job.queue or head not in self.plan.verdicts:
                 yield f"{job.id}: is behind {head}, which is no job of its queue that was looked at"
-            elif first.order >= job.order:
+            elif first.order >= job.order and not self.world.is_aged(first):
                 yield f"{job.id}: is behind {head}, which does not come before it"
 
     def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
@@ -178,17 +181,15 @@ class Truth:
         if not any(limit is not None and limit <= count and stated == (count, limit) for count, limit in counts):
             yield f"{job.id}: the turn has not reached the limit it names: {dict(waiting.facts)}"
 
-    def _quota(self, job: Job, waiting: Waiting, held: Resources, quota: int | None) -> Iterator[str]:
+    def _quota(self, job: Job, waiting: Waiting, held: Resources, quotas: Mapping[str, int]) -> Iterator[str]:
         name = str(waiting.facts.get("resource"))
-        would = held.get(name) + job.profile.least.get(name)
+        would, quota = held.get(name) + job.profile.least.get(name), quotas.get(name)
         if quota is None or not job.profile.least.get(name) or would <= quota:
             yield f"{job.id}: {would} of {name} is not over a quota of {quota}, but its reason is {waiting.reason.name}"
             return
-        facts = {"quota": format_amount(name, quota)}
-        if waiting.reason is Reason.QUOTA:  # a user may come to hold more in other queues afterwards
-            facts["would"] = format_amount(name, would)
-        if any(waiting.facts.get(key) != value for key, value in facts.items()):
-            yield f"{job.id}: its quota's numbers are {facts}, not {dict(waiting.facts)}"
+        said, end = _quantity(waiting.facts.get("would")), quantity.parse(format_amount(name, would))
+        if waiting.facts.get("quota") != format_amount(name, quota) or said is None or not said <= end:
+            yield f"{job.id}: would hold {would} of {name} (quota {quota}), not what it says: {dict(waiting.facts)}"
 
     def _over_share(self, job: Job, waiting: Waiting) -> Iterator[str]:
         holding, shares = self.books.queues[job.queue], self.books.shares
@@ -198,22 +199,33 @@ class Truth:
         if job.lifetime_ms is not None or most is None or flow <= most:
             yield f"{job.id}: would bring queue {job.queue} to {flow}, which is not over its limit {most}"
             return
-        for key, amount in (("share", flow), ("limit", most)):
-            if not _is_about(waiting.facts.get(key), amount / shares.whole, _SHARE_ROUNDING):
-                yield f"{job.id}: its {key} is {amount / shares.whole:.4f}, not {waiting.facts.get(key)}"
+        share, limit = waiting.facts.get("share"), waiting.facts.get("limit")
+        if not _is_between(limit, most / shares.whole, most / shares.whole):
+            yield f"{job.id}: its limit is {most / shares.whole:.4f}, not {limit}"
+        if not _is_between(share, most / shares.whole, flow / shares.whole):
+            yield f"{job.id}: its share is up to {flow / shares.whole:.4f}, not {share}"
 
     def _budget(self, job: Job, waiting: Waiting) -> Iterator[str]:
         holding = self.books.queues[job.queue]
         if not holding.is_exact:
             return
-        cost, left = self.books.charge_for(job), holding.budget_left
-        if left is None or cost <= left:
+        cost, left = self.books.charge_for(job) / MICRO / MINUTE_MS, holding.budget_left
+        if left is None or cost <= left / MICRO / MINUTE_MS:
             yield f"{job.id}: costs {cost}, which queue {job.queue} can pay ({left})"
             return
-        for key, amount in (("cost", cost), ("left", left)):
-            if not _is_about(waiting.facts.get(key), amount / MICRO / MINUTE_MS, _SHARE_ROUNDING):
-                yield f"{job.id}: its {key} is {amount / MICRO / MINUTE_MS}, not {waiting.facts.get(key)}"
+        if not _is_between(waiting.facts.get("cost"), cost, cost):
+            yield f"{job.id}: its cost is {cost}, not {waiting.facts.get('cost')}"
+        if not _is_between(waiting.facts.get("left"), left / MICRO / MINUTE_MS, cost):
+            yield f"{job.id}: its budget is down to {left / MICRO / MINUTE_MS}, not {waiting.facts.get('left')}"
 
 
-def _is_about(fact: object, amount: float, tolerance: float) -> bool:
-    return isinstance(fact, int | float) and abs(fact - amount) <= tolerance
+def _is_between(fact: Fact, least: float, most: float) -> bool:
+    """Whether a fact is a number from `least` to `most`, as far as rounding lets one tell."""
+    return isinstance(fact, int | float) and least - _ROUNDING <= fact <= most + _ROUNDING
+
+
+def _quantity(fact: Fact) -> Fraction | None:
+    try:
+        return quantity.parse(fact)
+    except InvalidValue:
+        return None

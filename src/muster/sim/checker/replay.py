@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from muster.model.jobs import Job, resources_of
 from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
 from muster.sim.checker.books import Books
-from muster.sim.checker.limits import admission_problems, quota_problems, rate_problems
+from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.order import FillingOrder
 from muster.sim.checker.placing import gang_problems, node_problems, reservation_problems, room_problems
 from muster.sim.checker.victims import eviction_problems, needless_problems, right_problems
@@ -121,9 +121,7 @@ class Replay:
         yield from gang_problems(job, action.tasks)
         yield from node_problems(self.world, job, action.cluster, action.tasks)
         yield from room_problems(self.books.nodes, job, action.tasks)
-        resources, least = resources_of(job.profile, action.tasks), job.profile.least
-        if resources.covers(least):
-            yield from quota_problems(self.books, job, resources - least)
+        yield from start_problems(self.books, job, resources_of(job.profile, action.tasks))
         self.started.add(job.id)
         self.books.start(job, action.tasks)
 

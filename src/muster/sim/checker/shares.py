@@ -17,14 +17,22 @@ from muster.sim.checker.world import World
 class Shares:
     """`whole` is the capacity in micro-units of usage; `divisor` the weights of all living queues together.
 
-    Entitled shares are exact; whoever computes them in whole numbers is off by less than `slack`.
+    `wanted` is what each queue could hold at most. Entitled shares are exact; whoever computes them in whole
+    numbers is off by less than `slack`.
     """
 
     capacity: Resources
     whole: int
     divisor: int
+    wanted: Mapping[str, Resources]
+    queue_weights: Mapping[str, int]
     entitled: Mapping[str, Fraction]
     slack: int
+
+    def entitled_to(self, resource: str) -> dict[str, Fraction]:
+        """Each queue's part of one resource, divided in the same way."""
+        demands = {name: wanted.get(resource) for name, wanted in self.wanted.items()}
+        return _max_min(demands, self.queue_weights, self.capacity.get(resource))
 
     def nominal(self, queue: Queue) -> int:
         """The queue's part if every living queue took its own."""
@@ -44,16 +52,20 @@ def shares_of(world: World, nodes: Mapping[str, NodeBook], started: Mapping[str,
     for name, node in world.snapshot.nodes.items():
         is_open = world.takes_tasks(world.nodes[name])
         capacity = capacity + (node.empty.free if is_open else nodes[name].held)
-    demands = {}
-    for name, state in world.queues.items():
-        wanted = (started[name] + waiting_in(world, state)).capped(state.queue.quota)
-        demands[name] = weights.usage(wanted.lowest(capacity))
+    wanted = {
+        name: (started[name] + waiting_in(world, state)).capped(state.queue.quota).lowest(capacity)
+        for name, state in world.queues.items()
+    }
+    demands = {name: weights.usage(resources) for name, resources in wanted.items()}
+    queue_weights = {name: state.queue.weight for name, state in world.queues.items()}
     whole = weights.usage(capacity)
     return Shares(
         capacity=capacity,
         whole=whole,
         divisor=sum(state.queue.weight for state in world.queues.values() if _is_living(world, state, started)),
-        entitled=_max_min(demands, {name: state.queue.weight for name, state in world.queues.items()}, whole),
+        wanted=wanted,
+        queue_weights=queue_weights,
+        entitled=_max_min(demands, queue_weights, whole),
         slack=len(demands),
     )
 

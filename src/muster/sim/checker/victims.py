@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from muster.model.jobs import Job, Running, Task, resources_of
 from muster.model.plan import Evict, Rule, Start
-from muster.model.resources import CPU, GPU, NOTHING, PODS
+from muster.model.resources import CPU, GPU, PODS
 from muster.sim.checker.books import Books, put_on
 from muster.sim.checker.placing import room_problems
 from muster.sim.checker.world import width
@@ -47,11 +46,10 @@ def right_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[
             yield f"{evict.job}: is evicted by priority, but is not of lower rank in the queue of {head.id}"
         if evict.rule is Rule.FAIR_SHARE and run.job.queue == head.queue:
             yield f"{evict.job}: is evicted by fair share for {head.id} of its own queue"
-    holding, shares = books.queues[head.queue], books.shares
-    if any(evict.rule is Rule.FAIR_SHARE for evict in evictions):
-        if holding.started_usage >= shares.entitled[head.queue] + shares.slack:
-            yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
-    yield from _share_problems(books, head, evictions)
+    fair = [evict for evict in evictions if evict.rule is Rule.FAIR_SHARE]
+    if fair:
+        by_resource = [list(_share_problems(books, head, fair, name)) for name in sorted(_scarce(head))]
+        yield from min(by_resource, key=len, default=[])
 
 
 def _has_outlived(run: Running, now_ms: int) -> bool:
@@ -59,19 +57,27 @@ def _has_outlived(run: Running, now_ms: int) -> bool:
     return lifetime_ms is not None and now_ms - run.started_ms >= lifetime_ms
 
 
-def _share_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[str]:
-    """Other queues lose only what they hold above their entitled part of something the head asks for."""
-    freed = dict.fromkeys(books.queues, NOTHING)
+def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) -> Iterator[str]:
+    """Fair share, if this resource blocks the head: from queues above their part of it to one below its own.
+
+    Entitled shares are rounded in the plan's favour.
+    """
+    shares, entitled = books.shares, books.shares.entitled_to(name)
+    below = books.queues[head.queue]
+    if below.started_usage >= shares.entitled[head.queue] + shares.slack:
+        yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
+    if below.started.get(name) >= entitled[head.queue] + shares.slack:
+        yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled part of {name}"
+    freed = dict.fromkeys(books.queues, 0)
     for evict in evictions:
         job = books.world.running[evict.job].job
-        freed[job.queue] = freed[job.queue] + resources_of(job.profile, evict.tasks)
-    for queue in sorted(name for name, resources in freed.items() if resources and name != head.queue):
-        held = books.queues[queue].started
-        above = [name for name in _scarce(head) if _over(books, queue, name, held.get(name)) > 0]
-        if not above:
-            yield f"{head.id}: evicts from queue {queue}, which is not above its entitled share"
-        elif all(_over(books, queue, name, held.get(name) - freed[queue].get(name)) < 0 for name in above):
-            yield f"{head.id}: evicts so much that queue {queue} falls below its entitled share"
+        freed[job.queue] += resources_of(job.profile, evict.tasks).get(name)
+    for queue in sorted({books.world.running[evict.job].job.queue for evict in evictions} - {head.queue}):
+        over = books.queues[queue].started.get(name) - entitled[queue] + shares.slack
+        if over <= 0 or not freed[queue]:
+            yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
+        elif over < freed[queue]:
+            yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
 
 
 def _scarce(head: Job) -> set[str]:
@@ -80,12 +86,6 @@ def _scarce(head: Job) -> set[str]:
     if any(group.request.whole_node or group.is_close for group in head.profile.groups):
         names |= {CPU, GPU}
     return names
-
-
-def _over(books: Books, queue: str, name: str, held: int) -> Fraction:
-    """How far holding so much is above the queue's entitled part of a resource, in the plan's favour if in doubt."""
-    entitled = max(books.shares.entitled[queue] - books.shares.slack, Fraction(0))
-    return held * books.shares.whole - entitled * books.shares.capacity.get(name)
 
 
 def needless_problems(books: Books, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:

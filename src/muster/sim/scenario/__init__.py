@@ -1,7 +1,9 @@
 """Scenario files: a small world with a script, read into the model's values (docs: scenario.md).
 
-document   YAML text -> plain values that remember their line; refuses what could hurt
-fields     typed readers over those values; every wrong value becomes a Problem
-world, jobs, script   what the parts of a file mean
-loader     the whole file -> Scenario, or one ScenarioError with every Problem
+document, building, values   YAML text -> values that remember their line; refuses what could hurt
+problems                     what is wrong with a file, all of it together
+scalars, fields              typed readers over those values; every wrong value becomes a Problem
+nodes, world, groups, jobs, script, timeline    what the parts of a file mean
+not_yet                      what scenario.md knows and this version does not do
+loader                       the whole file -> scenario.Scenario, or one ScenarioError
 """
