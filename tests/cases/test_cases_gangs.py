@@ -285,10 +285,10 @@ def test_whole_gangs_are_reclaimed(newcomer, victims):
         ),
         pytest.param(
             NO_LIMIT,
-            {"job1": 60},
-            [],
+            {"job1": 59, "job3": 1},
+            ["job1"],
             "RESERVED",
-            id="GI-5 while the gang has a reservation nobody takes from it what the first job will leave",
+            id="GI-5 a reservation nobody can date does not keep the newcomer from its share",
         ),
     ],
 )

@@ -503,7 +503,6 @@ def test_one_reservation_per_profile() -> None:
         pytest.param(running_as("a-1", priority_class=1), "is of a higher class than head", id="higher class"),
         pytest.param(changed(Evict, "a-1", rule=Rule.PRIORITY), "is not of lower rank in the queue", id="priority"),
         pytest.param(changed(Evict, "a-1", rule=Rule.RESERVATION), "which it did not overtake", id="reservation"),
-        pytest.param(queue_of("b", weight=1), "queue b has its entitled", id="head has its share"),
         pytest.param(queue_of("a", weight=10 * MICRO), "below its entitled part of cpu", id="victim falls below"),
         pytest.param(changed(Start, "head", by_preemption=False), "by preemption is not told truly", id="hidden"),
         pytest.param(telling("a-1", StillRunning(cluster="main")), "evicted, but its verdict does", id="not told"),
@@ -513,9 +512,17 @@ def test_an_eviction_nobody_has_a_right_to_is_found(forge: Forgery, sentence: st
     assert_names(found(contested_world(), forge), sentence)
 
 
-def test_a_queue_below_its_share_gives_nothing() -> None:
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        pytest.param("queue b has its entitled share", id="head's usage"),
+        pytest.param("queue b has its entitled part of cpu", id="head's cores"),
+        pytest.param("queue a, which is not above its entitled part of cpu", id="victim's cores"),
+    ],
+)
+def test_who_has_its_share_takes_nothing_from_who_has_less(sentence: str) -> None:
     world = contested_world().with_jobs(a_job("a").named("waits").cpu(1))
-    assert_names(found(world, queue_of("a", weight=10**12)), "not above its entitled part of cpu")
+    assert_names(found(world, queue_of("a", weight=10**12)), sentence)
 
 
 def test_an_eviction_in_vain_is_found() -> None:

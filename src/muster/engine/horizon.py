@@ -121,7 +121,7 @@ class Horizon:
         return tuple(sorted(it.job.id for it in passed if not _takes(it.rooms, job, tasks)))
 
     def keeps_promises_beside(self, run: Running) -> bool:
-        """Whether every promise still holds with this job, which takes room now and stays for as long as it may."""
+        """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
         self.started(run)
         return self._rebuild(stays=run)
 
@@ -219,7 +219,7 @@ class Horizon:
     # -- rooms at promised moments ---------------------------------------------------------------------
 
     def _rebuild(self, stays: Running | None = None) -> bool:
-        """Work out the rooms at every promised moment again; False if some promise finds no room.
+        """Work out the rooms at every promised moment again; False if a firm promise finds no room.
 
         Those of unknown end may be taken to leave in time for a promise, except the one who `stays`.
         """
@@ -231,9 +231,9 @@ class Horizon:
                     break
                 self._leave(rooms, stay.run.job, stay.run.tasks)
             guessed = [stay for stay in self.guessed() if stay.run is not stays]
-            under_way = [other for other in order if other.is_under_way(moment_ms)]
-            if not all(self._keep(rooms, other, guessed) for other in under_way):
-                return False
+            for other in order:
+                if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
+                    return False
             it.rooms = rooms
         return True
 
@@ -243,7 +243,9 @@ class Horizon:
             while not _holds(rooms, task, request):
                 leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
                 if leaver is None:
-                    return False
+                    if it.reservation.is_firm:
+                        return False
+                    break  # it rests on guesses: nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
                 self._leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)

@@ -131,7 +131,8 @@ class Placer:
         usable = {node.name for node in nodes}
         counts: dict[str, int] = {name: self.how_many(name, group.request, count) for name in usable}
         best: tuple[int, int, tuple[str, ...]] | None = None
-        chosen: tuple[Node, ...] = ()
+        chosen: tuple[Node, ...]
+        most, chosen = 0, ()
         for domain in self.fleet.domains(cluster):
             too_far = group.max_hops is not None and domain.hops > group.max_hops
             if too_far or (best is not None and domain.hops > best[0]):
@@ -139,6 +140,8 @@ class Placer:
             holds = sum(counts.get(node.name, 0) for node in domain.nodes)
             if holds >= count and (best is None or (domain.hops, holds, domain.path) < best):
                 best, chosen = (domain.hops, holds, domain.path), domain.nodes
+            elif best is None and holds > most:
+                most, chosen = holds, domain.nodes
         if best is None and group.max_hops is None:
             chosen = self.fleet.nodes_of(cluster)
         return self._fill(group, count, [node for node in chosen if node.name in usable])

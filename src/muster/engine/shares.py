@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
 from muster.model.resources import Resources, total
 from muster.model.snapshot import NodeState, QueueState, Snapshot
@@ -48,7 +49,7 @@ def shares(snapshot: Snapshot) -> Shares:
     whole = capacity(snapshot.fleet, snapshot.nodes)
     usage = snapshot.policy.weights.usage(whole)
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
-    wanted = {state.queue.name: _wanted(state, whole) for state in snapshot.queues}
+    wanted = {state.queue.name: _wanted(state, snapshot.fleet, whole) for state in snapshot.queues}
     demands = {name: snapshot.policy.weights.usage(resources) for name, resources in wanted.items()}
     weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
     return Shares(
@@ -81,6 +82,9 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     return entitled
 
 
-def _wanted(state: QueueState, whole: Resources) -> Resources:
-    """What the queue could hold at most: all its jobs, within its quota and what there is at all."""
-    return (state.started + state.waiting).capped(state.queue.quota).lowest(whole)
+def _wanted(state: QueueState, fleet: Fleet, whole: Resources) -> Resources:
+    """What the queue could hold at most: all jobs that can ever fit, within its quota and what there is at all."""
+    never = total(
+        lane.profile.least * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
+    )
+    return (state.started + (state.waiting - never)).capped(state.queue.quota).lowest(whole)

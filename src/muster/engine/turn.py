@@ -314,14 +314,15 @@ class _Turn:
         return self._without(job, cluster, units) is not None
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
-        """The job's tasks, taken from a horizon on which these units are gone and every promise still holds."""
+        """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
         gone = [(unit.run, unit.tasks) for unit in _by_run(units)]
         horizon = self.horizon.fork_without(gone)
         least = job.profile.least_widths
         tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
             return tasks, horizon
-        # The room of those who go may have been counted on by a promise that could as well wait for others.
+        # A promise that rests on guesses does not keep a queue from its share, and one that counted on the room of
+        # those who go may find it elsewhere.
         tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None

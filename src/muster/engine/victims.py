@@ -1,7 +1,8 @@
 """Who must give way so that a blocked head can start (design.md 4.6).
 
 Two rights: a queue below its entitled share, and below its entitled part of the resource that blocks it, may
-take from queues above theirs; and inside one queue a head may take from strictly lower (class, priority).
+take from queues above theirs that have had more lately; and inside one queue a head may take from strictly lower
+(class, priority).
 Only what has outlived its lifetime goes, or tasks above min, which never had one. We look for one eviction
 unit that is enough, the cheapest among equals; failing that, for a set from which none can be left out.
 """
@@ -60,11 +61,17 @@ class Claims:
             return Rule.RESERVATION
         if run.job.queue == self.head.queue:
             return Rule.PRIORITY if run.job.rank < self.head.rank else None
-        return Rule.FAIR_SHARE if self.is_below and self.over(run.job.queue) > 0 else None
+        takes = self.is_below and self.over(run.job.queue) > 0 and self._comes_before(run.job.queue)
+        return Rule.FAIR_SHARE if takes else None
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
+
+    def _comes_before(self, queue: str) -> bool:
+        """Whether filling would serve the head before the other queue; else that one would only take it back."""
+        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
+        return mine.flow_with(self.ledger.least_usage(self.head)) * theirs.weight <= theirs.flow * mine.weight
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""
