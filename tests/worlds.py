@@ -283,36 +283,53 @@ _SEEDS = st.integers(0, 2**32)
 def scenarios(draw: Callable[[st.SearchStrategy[Any]], Any], knobs: Knobs = EVERYTHING) -> Scenario:
     """A small world with a script. Every node, queue, job and event comes from one number each, so that Hypothesis
     searches fast and shrinks by leaving things out."""
-    seed = draw(_SEEDS)
-    allowed = knobs.swarm(_chance("knobs", seed))
-    policy = _policy(allowed, _chance("policy", seed))
-    clusters = tuple(
-        Cluster(name=name, preference=_chance("cluster", seed).choice([50, 50, 80]))
-        for name in ("east", "west")[: draw(st.integers(1, knobs.clusters))]
-    )
-    nodes = tuple(
-        _node(allowed, _chance("node", each), clusters[number % len(clusters)].name, f"n-{number}")
-        for number, each in enumerate(draw(st.lists(_SEEDS, min_size=len(clusters), max_size=knobs.nodes)))
-    )
-    queues = tuple(
-        _queue(allowed, _chance("queue", each), name)
-        for name, each in zip("abcd", draw(st.lists(_SEEDS, min_size=1, max_size=knobs.queues)), strict=False)
-    )
-    jobs: list[ScriptJob] = []
+    clusters = draw(st.integers(1, knobs.clusters))
     fewest = knobs.entries // 2 if draw(st.booleans()) else 1  # Hypothesis by itself prefers short lists
-    for number, each in enumerate(draw(st.lists(_SEEDS, min_size=fewest, max_size=knobs.entries))):
-        jobs += _entry(allowed, _chance("job", each), f"j{number}", clusters, queues, [it.job.id for it in jobs])
+    return scenario_of(
+        knobs,
+        draw(_SEEDS),
+        clusters=clusters,
+        nodes=draw(st.lists(_SEEDS, min_size=clusters, max_size=knobs.nodes)),
+        queues=draw(st.lists(_SEEDS, min_size=1, max_size=knobs.queues)),
+        jobs=draw(st.lists(_SEEDS, min_size=fewest, max_size=knobs.entries)),
+        events=draw(st.lists(_SEEDS, max_size=8)) if knobs.script else [],
+    )
+
+
+def scenario_of(
+    knobs: Knobs,
+    seed: int,
+    *,
+    clusters: int,
+    nodes: list[int],
+    queues: list[int],
+    jobs: list[int],
+    events: list[int],
+) -> Scenario:
+    """The world that these numbers stand for."""
+    allowed = knobs.swarm(_chance("knobs", seed))
+    fleet = [
+        Cluster(name=name, preference=_chance(name, seed).choice([50, 50, 80])) for name in ("east", "west")[:clusters]
+    ]
+    machines = [
+        _node(allowed, _chance("node", each), fleet[number % clusters].name, f"n-{number}")
+        for number, each in enumerate(nodes)
+    ]
+    lines = [_queue(allowed, _chance("queue", each), name) for name, each in zip("abcd", queues, strict=False)]
+    entries: list[ScriptJob] = []
+    for number, each in enumerate(jobs):
+        entries += _entry(allowed, _chance("job", each), f"j{number}", fleet, lines, [it.job.id for it in entries])
     script: list[Scripted] = []
-    for number, each in enumerate(draw(st.lists(_SEEDS, max_size=8)) if allowed.script else []):
-        script += _happening(allowed, _chance("event", each), number, clusters, nodes, queues, jobs)
+    for number, each in enumerate(events if allowed.script else []):
+        script += _happening(allowed, _chance("event", each), number, fleet, machines, lines, entries)
     user = User(name="u", quota=_quota(_chance("user", seed)))
     return Scenario(
-        policy=policy,
-        clusters=clusters,
-        nodes=nodes,
-        queues=queues,
+        policy=_policy(allowed, _chance("policy", seed)),
+        clusters=tuple(fleet),
+        nodes=tuple(machines),
+        queues=tuple(lines),
         users=(user,) if allowed.quotas else (),
-        jobs=tuple(sorted(jobs, key=lambda entry: (entry.job.submit_ms, entry.job.key))),
+        jobs=tuple(sorted(entries, key=lambda entry: (entry.job.submit_ms, entry.job.key))),
         events=tuple(sorted(script, key=place)),
         until_ms=knobs.until_ms,
     )
@@ -375,8 +392,8 @@ def _entry(
     knobs: Knobs,
     chance: Random,
     name: str,
-    clusters: tuple[Cluster, ...],
-    queues: tuple[Queue, ...],
+    clusters: list[Cluster],
+    queues: list[Queue],
     earlier: list[str],
 ) -> list[ScriptJob]:
     runtime_ms: int | None = _seconds(chance, *_RUNTIMES)
@@ -446,9 +463,9 @@ def _happening(
     knobs: Knobs,
     chance: Random,
     number: int,
-    clusters: tuple[Cluster, ...],
-    nodes: tuple[Node, ...],
-    queues: tuple[Queue, ...],
+    clusters: list[Cluster],
+    nodes: list[Node],
+    queues: list[Queue],
     jobs: list[ScriptJob],
 ) -> list[Scripted]:
     """Something that happens, and perhaps its undoing a little later."""

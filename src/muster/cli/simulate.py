@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from muster.cli.main import BAD_INPUT
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
@@ -20,8 +20,23 @@ from muster.sim.table import show
 SHOW_PROGRESS_FROM = 500  # jobs
 
 
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
 def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
     """Simulate the file and print; the exit code."""
+    try:
+        return _run(file, output, estimates=estimates, check=check, every_turn=every_turn)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
     try:
         scenario = load(file)
     except ScenarioError as err:

@@ -11,15 +11,14 @@ from fractions import Fraction
 
 from muster.model import quantity
 from muster.model.errors import InvalidValue
-from muster.model.jobs import Job, TaskGroup
-from muster.model.nodes import DEVICE_MILLI
+from muster.model.jobs import Job, Profile
 from muster.model.plan import Evict, Plan, Waiting
 from muster.model.queues import MICRO, MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import NOTHING, Resources, format_amount
-from muster.sim.checker.nodes import NodeBook
+from muster.sim.checker.fitting import Ever, is_countable, may_start
 from muster.sim.checker.replay import Replay
-from muster.sim.checker.world import World, groups_of
+from muster.sim.checker.world import World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
@@ -28,7 +27,7 @@ _ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reaso
 
 
 class Truth:
-    """What can be known of a turn's end. Answers about room are remembered per task group."""
+    """What can be known of a turn's end. Answers about room are remembered per profile."""
 
     def __init__(self, world: World, plan: Plan, replay: Replay) -> None:
         self.world = world
@@ -38,7 +37,8 @@ class Truth:
         self.has_evicted = any(isinstance(action, Evict) for action in plan.actions)
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
-        self._most: dict[tuple[TaskGroup, tuple[tuple[str, int], ...], bool], int] = {}
+        self._ever = Ever(world)
+        self._now: dict[Profile, bool] = {}
 
     def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
         """What is not true about the reason the job got."""
@@ -127,47 +127,23 @@ class Truth:
     # -- room ------------------------------------------------------------------------------------------
 
     def _never_fits(self, job: Job, waiting: Waiting) -> Iterator[str]:
-        groups = groups_of(job.profile)
+        groups = {group.name for group in job.profile.groups}
         if waiting.facts.get("group") not in groups:
             yield f"{job.id}: never fits because of group {waiting.facts.get('group')}, which it does not have"
-        elif self._is_countable(job) and self._most_tasks(job, ever=True) >= job.profile.tasks_min:
+        elif self._ever.surely(job.profile):
             yield f"{job.id}: would fit an empty cluster, but its reason is NEVER_FITS"
 
     def _no_room(self, job: Job, reason: Reason) -> Iterator[str]:
         is_alone = job.profile.tasks_min == 1
         if is_alone != (reason is Reason.NO_ROOM):
             yield f"{job.id}: must start {job.profile.tasks_min} tasks, but its reason is {reason.name}"
-        elif not self.has_evicted and self._is_countable(job):
-            if self._most_tasks(job, ever=False) >= job.profile.tasks_min:
-                yield f"{job.id}: would fit, but its reason is {reason.name}"
+        elif not self.has_evicted and is_countable(job.profile) and self._may_start_now(job.profile):
+            yield f"{job.id}: would fit, but its reason is {reason.name}"
 
-    def _is_countable(self, job: Job) -> bool:
-        """Whether counting node by node is exact: one group, which does not mind how far apart its tasks are.
-
-        Parts of several devices are left out: which devices a task gets is laid down, and may spoil the next.
-        """
-        group = job.profile.groups[0]
-        mixes_parts = group.request.gpus > 1 and group.request.gpu_milli < DEVICE_MILLI
-        is_alone = group.min == 1
-        return len(job.profile.groups) == 1 and (is_alone or not (group.is_close or mixes_parts))
-
-    def _most_tasks(self, job: Job, *, ever: bool) -> int:
-        """How many tasks of the job's one group some cluster takes: after the plan, or `ever`, were it empty."""
-        group, clusters = job.profile.groups[0], job.profile.clusters
-        if (group, clusters, ever) not in self._most:
-            self._most[group, clusters, ever] = max(
-                (self._tasks_on(cluster, group, ever=ever) for cluster in self.world.candidates(job.profile)),
-                default=0,
-            )
-        return self._most[group, clusters, ever]
-
-    def _tasks_on(self, cluster: str, group: TaskGroup, *, ever: bool) -> int:
-        nodes = self.world.admitting(cluster, group.constraint)
-        if ever:
-            return sum(NodeBook(node.empty()).how_many(group.request) for node in nodes)
-        return sum(
-            self.books.nodes[node.name].how_many(group.request) for node in nodes if self.world.takes_tasks(node)
-        )
+    def _may_start_now(self, profile: Profile) -> bool:
+        if profile not in self._now:
+            self._now[profile] = may_start(self.world, profile, lambda node: self.books.nodes[node.name])
+        return self._now[profile]
 
     # -- limits ----------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ class Replay:
 
     def _evict_for(self, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:
         known = [evict for evict in evictions if evict.job in self.world.running]
-        yield from right_problems(self.books, head, known)
+        yield from right_problems(self.books, head, start, known)
         carried_out: list[Evict] = []
         for evict in evictions:
             problems = list(self._evict([evict]))

@@ -1,14 +1,20 @@
-"""What there is to share, and each queue's part of it by both measures (design.md 4.2)."""
+"""What there is to share, and each queue's part of it by both measures (design.md 4.2).
+
+Jobs that can never start ask for nothing. Of some this cannot be told by counting; so what a queue wants, and
+with it what everyone is entitled to, is known within bounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from muster.model.jobs import Profile
 from muster.model.queues import MICRO, Queue
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import NOTHING, Resources, Weights, total
 from muster.model.snapshot import QueueState
+from muster.sim.checker.fitting import Ever
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.world import World
 
@@ -17,22 +23,15 @@ from muster.sim.checker.world import World
 class Shares:
     """`whole` is the capacity in micro-units of usage; `divisor` the weights of all living queues together.
 
-    `wanted` is what each queue could hold at most. Entitled shares are exact; whoever computes them in whole
-    numbers is off by less than `slack`.
+    `wanted` is what each queue could hold, at least and at most.
     """
 
     capacity: Resources
     whole: int
     divisor: int
-    wanted: Mapping[str, Resources]
+    wanted: Mapping[str, tuple[Resources, Resources]]
     queue_weights: Mapping[str, int]
-    entitled: Mapping[str, Fraction]
-    slack: int
-
-    def entitled_to(self, resource: str) -> dict[str, Fraction]:
-        """Each queue's part of one resource, divided in the same way."""
-        demands = {name: wanted.get(resource) for name, wanted in self.wanted.items()}
-        return _max_min(demands, self.queue_weights, self.capacity.get(resource))
+    weights: Weights
 
     def nominal(self, queue: Queue) -> int:
         """The queue's part if every living queue took its own."""
@@ -45,40 +44,60 @@ class Shares:
         most = self.whole * queue.weight * over_share // (self.divisor * MICRO)
         return None if most >= self.whole else most
 
+    def entitled(self, queue: str, resource: str | None = None) -> tuple[Fraction, Fraction]:
+        """The queue's entitled share of one resource, or of everything in units of usage: at least and at most.
+
+        It has most when it wants most and the others least. Whoever divides in whole numbers is off by less than
+        one unit for each queue.
+        """
+        slack = len(self.wanted)
+        least = self._divided(queue, resource, mine=0)
+        return max(least - slack, Fraction(0)), self._divided(queue, resource, mine=1) + slack
+
+    def _divided(self, queue: str, resource: str | None, *, mine: int) -> Fraction:
+        demands = {}
+        for name, bounds in self.wanted.items():
+            resources = bounds[mine if name == queue else 1 - mine]
+            demands[name] = self.weights.usage(resources) if resource is None else resources.get(resource)
+        there_is = self.whole if resource is None else self.capacity.get(resource)
+        return _max_min(demands, self.queue_weights, there_is)[queue]
+
 
 def shares_of(world: World, nodes: Mapping[str, NodeBook], started: Mapping[str, Resources]) -> Shares:
     """Both shares at the beginning of a turn."""
-    weights, capacity = world.policy.weights, NOTHING
-    for name, node in world.snapshot.nodes.items():
-        is_open = world.takes_tasks(world.nodes[name])
-        capacity = capacity + (node.empty.free if is_open else nodes[name].held)
-    wanted = {
-        name: (started[name] + waiting_in(world, state)).capped(state.queue.quota).lowest(capacity)
-        for name, state in world.queues.items()
-    }
-    demands = {name: weights.usage(resources) for name, resources in wanted.items()}
-    queue_weights = {name: state.queue.weight for name, state in world.queues.items()}
-    whole = weights.usage(capacity)
+    capacity = total(
+        state.empty.free if world.takes_tasks(world.nodes[name]) else nodes[name].held
+        for name, state in world.snapshot.nodes.items()
+    )
+    ever = Ever(world)
+    wanted = {}
+    for name, state in world.queues.items():
+        bounds = (
+            started[name] + waiting_in(world, state, without=lambda profile: not ever.surely(profile)),
+            started[name] + waiting_in(world, state, without=ever.never),
+        )
+        least, most = (resources.capped(state.queue.quota).lowest(capacity) for resources in bounds)
+        wanted[name] = (least, most)
     return Shares(
         capacity=capacity,
-        whole=whole,
+        whole=world.policy.weights.usage(capacity),
         divisor=sum(state.queue.weight for state in world.queues.values() if _is_living(world, state, started)),
         wanted=wanted,
-        queue_weights=queue_weights,
-        entitled=_max_min(demands, queue_weights, whole),
-        slack=len(demands),
+        queue_weights={name: state.queue.weight for name, state in world.queues.items()},
+        weights=world.policy.weights,
     )
 
 
-def waiting_in(world: World, state: QueueState) -> Resources:
-    """What the queue's queued and pending jobs ask for at their min."""
-    total = NOTHING
+def waiting_in(world: World, state: QueueState, without: Callable[[Profile], bool] = lambda _: False) -> Resources:
+    """What the queue's pending jobs ask for at their min, and its queued ones, `without` some of those."""
+    waiting = NOTHING
     for lane in state.lanes:
-        total = total + lane.profile.least * len(lane.jobs)
+        if not without(lane.profile):
+            waiting = waiting + lane.profile.least * len(lane.jobs)
     for pending in world.pending.values():
         if pending.job.queue == state.queue.name:
-            total = total + pending.job.profile.least
-    return total
+            waiting = waiting + pending.job.profile.least
+    return waiting
 
 
 def _is_living(world: World, state: QueueState, started: Mapping[str, Resources]) -> bool:

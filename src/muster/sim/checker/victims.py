@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, Running, Task, resources_of
 from muster.model.plan import Evict, Rule, Start
-from muster.model.resources import CPU, GPU, PODS
+from muster.model.resources import CPU, GPU
 from muster.sim.checker.books import Books, put_on
 from muster.sim.checker.placing import room_problems
 from muster.sim.checker.world import width
@@ -30,7 +31,7 @@ def eviction_problems(books: Books, evict: Evict) -> list[str]:
     return problems
 
 
-def right_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[str]:
+def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:
     """Evictions the head has no right to, as the books stand before them."""
     for evict in evictions:
         run = books.world.running[evict.job]
@@ -48,7 +49,9 @@ def right_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[
             yield f"{evict.job}: is evicted by fair share for {head.id} of its own queue"
     fair = [evict for evict in evictions if evict.rule is Rule.FAIR_SHARE]
     if fair:
-        by_resource = [list(_share_problems(books, head, fair, name)) for name in sorted(_scarce(head))]
+        by_resource = [
+            list(_share_problems(books, head, fair, name)) for name in sorted(_scarce(books, head, start.cluster))
+        ]
         yield from min(by_resource, key=len, default=[])
 
 
@@ -60,29 +63,38 @@ def _has_outlived(run: Running, now_ms: int) -> bool:
 def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) -> Iterator[str]:
     """Fair share, if this resource blocks the head: from queues above their part of it to one below its own.
 
-    Entitled shares are rounded in the plan's favour.
+    The head's queue must also come first in the order of filling, or that would give back what is taken here
+    (docs/adr/0014-victims.md). Entitled shares are read in the plan's favour.
     """
-    shares, entitled = books.shares, books.shares.entitled_to(name)
-    below = books.queues[head.queue]
-    if below.started_usage >= shares.entitled[head.queue] + shares.slack:
+    shares, mine = books.shares, books.queues[head.queue]
+    if mine.started_usage >= shares.entitled(head.queue)[1]:
         yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
-    if below.started.get(name) >= entitled[head.queue] + shares.slack:
+    if mine.started.get(name) >= shares.entitled(head.queue, name)[1]:
         yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled part of {name}"
-    freed = dict.fromkeys(books.queues, 0)
+    freed: Counter[str] = Counter()
     for evict in evictions:
         job = books.world.running[evict.job].job
         freed[job.queue] += resources_of(job.profile, evict.tasks).get(name)
-    for queue in sorted({books.world.running[evict.job].job.queue for evict in evictions} - {head.queue}):
-        over = books.queues[queue].started.get(name) - entitled[queue] + shares.slack
+    for queue in sorted(set(freed) - {head.queue}):
+        theirs = books.queues[queue]
+        over = theirs.started.get(name) - shares.entitled(queue, name)[0]
         if over <= 0 or not freed[queue]:
             yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
         elif over < freed[queue]:
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
+        if mine.flow * theirs.queue.weight > theirs.flow * mine.queue.weight:
+            yield f"{head.id}: evicts from queue {queue}, which comes first in the order of filling"
 
 
-def _scarce(head: Job) -> set[str]:
-    """The resources that can block the head; for want of whole or close nodes, the dearest."""
-    names = {name for group in head.profile.groups for name in group.request.resources} - {PODS}
+def _scarce(books: Books, head: Job, cluster: str) -> set[str]:
+    """The resources that can block the head: not on every node there is enough for all of it.
+
+    Devices may be short although their sum is not; for want of whole or close nodes, the dearest resource counts.
+    """
+    least, world = head.profile.least, books.world
+    nodes = [books.nodes[node.name] for node in world.nodes.values() if node.cluster == cluster]
+    names = {name for name in least if any(node.free.get(name, 0) < least.get(name) for node in nodes)}
+    names |= {GPU} & set(least)
     if any(group.request.whole_node or group.is_close for group in head.profile.groups):
         names |= {CPU, GPU}
     return names
