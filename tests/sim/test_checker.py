@@ -643,7 +643,10 @@ def _smaller(snapshot: Snapshot, made: Plan, name: str, cores: int) -> tuple[Sna
             blocked_world, reasoning("one", Reason.GANG_DOES_NOT_FIT), "must start 1 tasks", id="a task is no gang"
         ),
         pytest.param(
-            blocked_world, reasoning("one", Reason.RESERVED), "not pending, but its reason is RESERVED", id="unreserved"
+            blocked_world,
+            reasoning("one", Reason.RESERVED),
+            "has a firm reservation, but is not pending",
+            id="unreserved",
         ),
         pytest.param(
             blocked_world,
@@ -753,8 +756,10 @@ def _reserved(**fields: Any) -> Callable[[Reservation], Reservation]:
         pytest.param(changed(Admit, "big", reservation=_reserved(start_ms=0)), "in the past", id="past"),
         pytest.param(changed(Admit, "big", reservation=_reserved(tasks=())), "not for its min", id="no tasks"),
         pytest.param(changed(Admit, "big", reservation=_reserved(cluster="x")), "but reserved on x", id="elsewhere"),
-        pytest.param(telling("big", Waiting(reason=Reason.NO_ROOM)), "neither starts nor has a res", id="not kept"),
-        pytest.param(without(Admit, "big"), "not pending, but its reason is RESERVED", id="not admitted"),
+        pytest.param(changed(Admit, "big", reservation=None), "nor has a firm reservation", id="no reservation"),
+        pytest.param(changed(Admit, "big", reservation=_reserved(is_firm=False)), "nor has a firm", id="not firm"),
+        pytest.param(telling("big", Waiting(reason=Reason.NO_ROOM)), "nor has a firm reservation", id="not kept"),
+        pytest.param(without(Admit, "big"), "has a firm reservation, but is not pending", id="not admitted"),
     ],
 )
 def test_a_reservation_that_cannot_be_is_found(forge: Forgery, sentence: str) -> None:

@@ -100,7 +100,8 @@ class Horizon:
 
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
-        return Span([self.now, *self._moments(self.now_ms, _end(self.now_ms, job.bound_ms))])
+        # A promise that is due at this very moment is kept as well.
+        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, job.bound_ms))])
 
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
@@ -169,7 +170,7 @@ class Horizon:
             if it.is_under_way(moment_ms):
                 for task, request in _requests(it.job, it.reservation.tasks):
                     at_moment[task.node] = at_moment[task.node].take(request, task.devices)
-        span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.bound_ms))])
+        span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
         return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:

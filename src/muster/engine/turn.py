@@ -106,7 +106,7 @@ class _Turn:
             pending.job.id
             for pending in line
             if pending.reservation is not None
-            and pending.reservation.start_ms > self.now_ms
+            and pending.reservation.start_ms >= self.now_ms
             and self._may_still_use(pending.job, pending.reservation)
             and self.horizon.promise(pending.job, pending.reservation)
         }
@@ -124,8 +124,8 @@ class _Turn:
         if isinstance(placed, Placed):
             self._start(job, pending.attempt, placed)
             return
-        new = self._soonest(job, holds_slot=True)
-        if old is not None and (new is None or old.start_ms < new.start_ms):
+        new = self._soonest(job)
+        if old is not None and (new is None or old.start_ms <= new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
             self._return(pending, self._never(shortage))
@@ -197,7 +197,11 @@ class _Turn:
         self.lines[job.queue].close(limit)
 
     def _consider(self, job: Job) -> bool:
-        """Start the job, reserve for it or set its profile aside; whether it starts."""
+        """Start the job, reserve for it or set its profile aside; whether it starts.
+
+        Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
+        this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
+        """
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
         placed = self._find_place(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
@@ -206,12 +210,9 @@ class _Turn:
             self._start(job, attempt, placed)
             line.take(job)
             return True
-        reservation = self._soonest(job, holds_slot=False)
-        if reservation is None:
-            self.verdicts[job.id] = self._blocked(job, placed)
-        else:
+        reservation = self._soonest(job)
+        if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
             self._admit(job, attempt, charge, reservation.cluster, reservation)
-            self._reserve(job, reservation, placed)
             line.take(job)
         line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         return False
@@ -331,15 +332,14 @@ class _Turn:
 
     # -- reservations ----------------------------------------------------------------------------------
 
-    def _soonest(self, job: Job, *, holds_slot: bool) -> Reservation | None:
+    def _soonest(self, job: Job) -> Reservation | None:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
-        clusters = self.fleet.candidates(job.profile) if holds_slot else self._free_slots(job)
         claims = Claims(job, GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
 
         def may_evict(run: Running) -> bool:
             return self.policy.preemption is Preemption.ON and claims.right_over(run) is not None
 
-        found = [self.horizon.soonest(job, cluster, may_evict) for cluster in clusters]
+        found = [self.horizon.soonest(job, cluster, may_evict) for cluster in self._free_slots(job)]
         # min keeps the first of equals, and the most preferred cluster comes first
         return min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
 
@@ -352,11 +352,11 @@ class _Turn:
         taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]
         return [name for name in self.fleet.candidates(job.profile) if taken.count(name) < self.policy.reservations]
 
-    def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> None:
-        """Keep the room, and say so."""
+    def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> bool:
+        """Keep the room, and say so; or say why the job waits without."""
         if reservation is None or not self.horizon.promise(job, reservation):
             self.verdicts[job.id] = self._blocked(job, blocked)
-            return
+            return False
         facts: dict[str, Fact] = {
             "cluster": reservation.cluster,
             "start": reservation.start_ms / 1000,
@@ -366,14 +366,13 @@ class _Turn:
             **_would_evict(blocked),
         }
         self.verdicts[job.id] = Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
+        return True
 
     # -- writing it down -------------------------------------------------------------------------------
 
     def _admit(self, job: Job, attempt: int, charge: int, cluster: str, reservation: Reservation | None) -> None:
         self.ledger.admit(job, charge)
-        self.actions.append(
-            Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=_firm(reservation))
-        )
+        self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
     def _start(self, job: Job, attempt: int, placed: Placed) -> None:
         for unit in _by_run(placed.units):

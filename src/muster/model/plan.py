@@ -37,7 +37,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admit:
-    """Queued to pending: the job has a reservation (kept here if it is firm), or starts in this very plan."""
+    """Queued to pending: the job has a firm reservation, or starts in this very plan."""
 
     job: str
     attempt: int

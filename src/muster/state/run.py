@@ -69,6 +69,8 @@ class Run:
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
         """When the next turn is due; None when nothing more can happen by itself."""
+        while self._agenda and not self._is_to_come(self._agenda[0][-1]):
+            heappop(self._agenda)
         event_ms = self._agenda[0][0] if self._agenda else None
         last = self._last
         if last is None:
@@ -127,6 +129,13 @@ class Run:
         for one in events:
             self.state.apply(one, now_ms)
         return list(events)
+
+    def _is_to_come(self, event: ev.Event) -> bool:
+        """Whether an expected event can still happen: an attempt that was evicted has no end of its own."""
+        if not isinstance(event, End):
+            return True
+        run = self.state.running.get(event.job)
+        return run is not None and run.attempt == event.attempt
 
     def _is_alive(self, job_id: str) -> bool:
         return job_id in self.state.jobs and not self.state.jobs[job_id].phase.is_over

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from muster.model.jobs import Job, Pending, Running, Task, least_usage_of, resources_of, usage_of
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources, total
+from muster.sim.checker.fitting import Ever
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.shares import shares_of, waiting_in
 from muster.sim.checker.world import World, groups_of
@@ -58,7 +59,8 @@ class Books:
             self._put(run.job, run.tasks)
             self.started[run.job.queue] = self.started[run.job.queue] + run.resources
             self._hold_for_user(run.job, run.resources)
-        self.shares = shares_of(world, self.nodes, self.started)
+        self.ever = Ever(world)
+        self.shares = shares_of(world, self.ever, self.nodes, self.started)
         self.queues = {name: self._opening(name) for name in world.queues}
         for pending in world.pending.values():
             self.admit(pending.job, 0)

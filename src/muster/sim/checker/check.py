@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.model.plan import Plan
 from muster.model.snapshot import Snapshot
-from muster.sim.checker.limits import eviction_rate_problems, reservation_count_problems
+from muster.sim.checker.limits import eviction_rate_problems, reserved_problems
 from muster.sim.checker.order import lane_problems
 from muster.sim.checker.replay import Replay
 from muster.sim.checker.verdicts import verdict_problems
@@ -20,7 +20,7 @@ def check(snapshot: Snapshot, plan: Plan) -> list[str]:
         problems.append(f"the plan is of {plan.now_ms} ms, the snapshot of {snapshot.now_ms} ms")
     problems += replay.problems()
     problems += eviction_rate_problems(world, plan)
-    problems += reservation_count_problems(world, plan, replay.admitted)
+    problems += reserved_problems(world, plan, replay.admitted)
     problems += lane_problems(world, plan)
     problems += verdict_problems(world, plan, replay)
     return problems

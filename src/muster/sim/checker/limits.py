@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from muster.model.jobs import Job
-from muster.model.plan import Evict, Plan, Start, Waiting
+from muster.model.plan import Admit, Evict, Plan, Start, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import Resources
@@ -71,23 +71,24 @@ def eviction_rate_problems(world: World, plan: Plan) -> Iterator[str]:
         yield f"{evictions} evictions, more than {world.policy.evictions_per_turn} in one turn"
 
 
-def reservation_count_problems(world: World, plan: Plan, admitted: Mapping[str, str]) -> Iterator[str]:
-    """New reservations come within their numbers: one per profile, few per cluster and kind (design.md 4.5).
+def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit]) -> Iterator[str]:
+    """Who is admitted starts or has a firm reservation; new ones come within their numbers (design.md 4.5).
 
-    `admitted` are the jobs this plan admits, with their clusters. Older reservations may be more than policy
-    now allows; new ones then wait.
+    One for each profile, few for each cluster and kind. Those of jobs that were pending before may be more than
+    policy now allows; new ones then wait.
     """
-    started = {action.job for action in plan.actions if isinstance(action, Start)}
-    new = {name: cluster for name, cluster in admitted.items() if name not in started}
     reserved: dict[str, str] = {}
     for name, verdict in plan.verdicts.items():
         if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED and world.startable(name) is not None:
             reserved[name] = str(verdict.facts.get("cluster"))
-    profiles = {name: job.profile for name in {*reserved, *new} if (job := world.startable(name)) is not None}
+    started = {action.job for action in plan.actions if isinstance(action, Start)}
+    for name, admit in admitted.items():
+        is_firm = admit.reservation is not None and admit.reservation.is_firm
+        if name not in started and not (is_firm and name in reserved):
+            yield f"{name}: is admitted, but neither starts nor has a firm reservation"
+    profiles = {name: job.profile for name in reserved if (job := world.startable(name)) is not None}
+    new = [name for name in reserved if name not in world.pending]
     for name in new:
-        if name not in reserved:
-            yield f"{name}: is admitted, but neither starts nor has a reservation"
-            continue
         if any(profiles[other] == profiles[name] for other in reserved if other != name):
             yield f"{name}: another job of its profile has a reservation already"
         kind = [

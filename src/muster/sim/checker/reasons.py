@@ -16,7 +16,7 @@ from muster.model.plan import Evict, Plan, Waiting
 from muster.model.queues import MICRO, MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import NOTHING, Resources, format_amount
-from muster.sim.checker.fitting import Ever, is_countable, may_start
+from muster.sim.checker.fitting import is_countable, may_start
 from muster.sim.checker.replay import Replay
 from muster.sim.checker.world import World
 
@@ -37,7 +37,6 @@ class Truth:
         self.has_evicted = any(isinstance(action, Evict) for action in plan.actions)
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
-        self._ever = Ever(world)
         self._now: dict[Profile, bool] = {}
 
     def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
@@ -50,8 +49,8 @@ class Truth:
             return
         if job.id in self.pending and waiting.reason not in _ON_ADMITTED:
             yield f"{name}: is pending, but its reason is {waiting.reason.name}"
-        elif job.id not in self.pending and waiting.reason is Reason.RESERVED:
-            yield f"{name}: is not pending, but its reason is RESERVED"
+        elif job.id not in self.pending and waiting.reason is Reason.RESERVED and not waiting.facts.get("assumed"):
+            yield f"{name}: has a firm reservation, but is not pending"
         else:
             yield from self._reason(job, waiting)
 
@@ -113,7 +112,7 @@ class Truth:
 
     def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
         reserved = waiting.facts.get("reserved")
-        promised = set(self.world.pending) | set(self.replay.admitted)
+        promised = set(self.world.pending) | set(self.replay.admitted) | self.replay.reserved
         if not isinstance(reserved, list) or not reserved or not set(reserved) <= promised - {job.id}:
             yield f"{job.id}: would delay {reserved}, but only {sorted(promised)} could have a promise"
 
@@ -130,7 +129,7 @@ class Truth:
         groups = {group.name for group in job.profile.groups}
         if waiting.facts.get("group") not in groups:
             yield f"{job.id}: never fits because of group {waiting.facts.get('group')}, which it does not have"
-        elif self._ever.surely(job.profile):
+        elif self.books.ever.surely(job.profile):
             yield f"{job.id}: would fit an empty cluster, but its reason is NEVER_FITS"
 
     def _no_room(self, job: Job, reason: Reason) -> Iterator[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, resources_of
-from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
+from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start, Waiting
+from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.order import FillingOrder
@@ -25,7 +26,7 @@ class Replay:
         self.world = world
         self.plan = plan
         self.books = Books(world)
-        self.admitted: dict[str, str] = {}
+        self.admitted: dict[str, Admit] = {}
         self.started: set[str] = set()
         self.returned: set[str] = set()
         self._order = FillingOrder(world, plan)
@@ -34,7 +35,11 @@ class Replay:
             if isinstance(action, Evict):
                 self._by_head.setdefault(action.by, []).append(action)
         self._starting = {action.job for action in plan.actions if isinstance(action, Start)}
-        self._reserving = {action.job for action in plan.actions if isinstance(action, Admit)} - self._starting
+        self.reserved = {
+            name
+            for name, verdict in plan.verdicts.items()
+            if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED
+        }
 
     def problems(self) -> Iterator[str]:
         """Everything that is wrong with the actions."""
@@ -102,7 +107,7 @@ class Replay:
             yield from reservation_problems(self.world, job, action.reservation)
             if action.cluster != action.reservation.cluster:
                 yield f"{job.id}: is admitted to {action.cluster}, but reserved on {action.reservation.cluster}"
-        self.admitted[job.id] = action.cluster
+        self.admitted[job.id] = action
         self.books.admit(job, action.charge)
 
     def _start(self, action: Start) -> Iterator[str]:
@@ -137,8 +142,8 @@ class Replay:
         yield from rate_problems(self.books, job)
         if job.id not in self.admitted:
             yield f"{job.id}: starts without being admitted"
-        elif self.admitted[job.id] != action.cluster:
-            yield f"{job.id}: is admitted to {self.admitted[job.id]} and starts on {action.cluster}"
+        elif self.admitted[job.id].cluster != action.cluster:
+            yield f"{job.id}: is admitted to {self.admitted[job.id].cluster} and starts on {action.cluster}"
 
     # -- evictions -------------------------------------------------------------------------------------
 
@@ -152,7 +157,7 @@ class Replay:
             if not problems:
                 carried_out.append(evict)
         # A promise to a third job may need more room than the head does itself.
-        if not self._reserving and not set(self.world.pending) - {head.id}:
+        if not (self.reserved | set(self.world.pending)) - {head.id}:
             yield from needless_problems(self.books, head, start, carried_out)
 
     def _evict(self, evictions: list[Evict]) -> Iterator[str]:

@@ -7,7 +7,7 @@ with it what everyone is entitled to, is known within bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from muster.model.jobs import Profile
@@ -32,6 +32,7 @@ class Shares:
     wanted: Mapping[str, tuple[Resources, Resources]]
     queue_weights: Mapping[str, int]
     weights: Weights
+    _known: dict[tuple[str, str | None], tuple[Fraction, Fraction]] = field(default_factory=dict, repr=False)
 
     def nominal(self, queue: Queue) -> int:
         """The queue's part if every living queue took its own."""
@@ -50,9 +51,11 @@ class Shares:
         It has most when it wants most and the others least. Whoever divides in whole numbers is off by less than
         one unit for each queue.
         """
-        slack = len(self.wanted)
-        least = self._divided(queue, resource, mine=0)
-        return max(least - slack, Fraction(0)), self._divided(queue, resource, mine=1) + slack
+        if (queue, resource) not in self._known:
+            slack = len(self.wanted)
+            least = max(self._divided(queue, resource, mine=0) - slack, Fraction(0))
+            self._known[queue, resource] = (least, self._divided(queue, resource, mine=1) + slack)
+        return self._known[queue, resource]
 
     def _divided(self, queue: str, resource: str | None, *, mine: int) -> Fraction:
         demands = {}
@@ -63,13 +66,12 @@ class Shares:
         return _max_min(demands, self.queue_weights, there_is)[queue]
 
 
-def shares_of(world: World, nodes: Mapping[str, NodeBook], started: Mapping[str, Resources]) -> Shares:
+def shares_of(world: World, ever: Ever, nodes: Mapping[str, NodeBook], started: Mapping[str, Resources]) -> Shares:
     """Both shares at the beginning of a turn."""
     capacity = total(
         state.empty.free if world.takes_tasks(world.nodes[name]) else nodes[name].held
         for name, state in world.snapshot.nodes.items()
     )
-    ever = Ever(world)
     wanted = {}
     for name, state in world.queues.items():
         bounds = (
