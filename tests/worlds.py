@@ -352,7 +352,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         reservations=chance.choice(knobs.reservations),
         aging_after_ms=_seconds(chance, 10, 30) if knobs.ageing else 24 * 60 * MINUTE_MS,
         preemption=chance.choice(knobs.preemption),
-        protected_ms=_seconds(chance, 60, 5, 0),
+        protected_ms=_seconds(chance, 60, 5),
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
     )

@@ -101,7 +101,7 @@ class Horizon:
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
         # A promise that is due at this very moment is kept as well.
-        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, job.bound_ms))])
+        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))])
 
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
@@ -109,7 +109,7 @@ class Horizon:
 
     def in_the_way_from(self, job: Job) -> int:
         """How long jobs like this one must run at least to meet the same promises: they would fare the same."""
-        end_ms = _end(self.now_ms, job.bound_ms)
+        end_ms = _end(self.now_ms, self.policy.bound_ms(job))
         starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 

@@ -17,7 +17,7 @@ from muster.model.snapshot import QueueState, Snapshot
 
 @dataclass(slots=True, kw_only=True)
 class Holding:
-    """What one queue holds. usage = started + pending; flow already counts everything admitted."""
+    """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started."""
 
     state: QueueState
     nominal: int
@@ -25,6 +25,7 @@ class Holding:
     flow: int
     usage: int
     started_usage: int
+    started_flow: int
     started: Resources
     held: Resources
     fixed_flow: int
@@ -58,9 +59,9 @@ class Ledger:
         self.shares = shares
         self.weights: Weights = snapshot.policy.weights
         self._least: dict[Profile, int] = {}
-        now, half = snapshot.now_ms, snapshot.policy.half_time_ms
+        self._now_ms, self._half_time_ms = snapshot.now_ms, snapshot.policy.half_time_ms
         self.queues = {
-            state.queue.name: _holding(state, shares, now, half)
+            state.queue.name: _holding(state, shares, self._now_ms, self._half_time_ms)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
         }
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
@@ -92,6 +93,11 @@ class Ledger:
         """A pending job went back to its queue."""
         self._release(pending.job, pending.job.profile.least, self.least_usage(pending.job))
         self._release_whole(pending.job, pending.charge)
+        holding = self.queues[pending.job.queue]
+        account, fixed = holding.state.account, holding.state.fixed
+        # What never started leaves no flow.
+        holding.flow = max(account.flow_at(self._now_ms, self._half_time_ms), holding.usage)
+        holding.fixed_flow = max(fixed.flow_at(self._now_ms, self._half_time_ms), holding.fixed_usage)
 
     def start(self, job: Job, tasks: tuple[Task, ...]) -> None:
         """An admitted job starts with these tasks, at least its min."""
@@ -100,6 +106,7 @@ class Ledger:
         self._hold(job, resources - job.profile.least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
+        holding.started_flow = max(holding.started_flow, holding.started_usage)
         holding.starts += 1
 
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
@@ -140,13 +147,15 @@ class Ledger:
 
 def _holding(state: QueueState, shares: Shares, now_ms: int, half_time_ms: int) -> Holding:
     name, budget = state.queue.name, state.queue.excess_budget
+    flow = state.account.flow_at(now_ms, half_time_ms)
     return Holding(
         state=state,
         nominal=shares.nominal[name],
         entitled=shares.entitled[name],
-        flow=state.account.flow_at(now_ms, half_time_ms),
+        flow=flow,
         usage=state.account.usage,
         started_usage=state.account.usage,
+        started_flow=flow,
         started=state.started,
         held=state.started,
         fixed_flow=state.fixed.flow_at(now_ms, half_time_ms),

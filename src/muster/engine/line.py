@@ -7,15 +7,17 @@ the queue offers its next job of another profile; a limit closes it for all whom
 from __future__ import annotations
 
 from muster.engine.limits import Limit
-from muster.model.jobs import NEVER_MS, Job, OrderKey, Profile
+from muster.model.jobs import Job, OrderKey, Profile
+from muster.model.policy import Policy
 from muster.model.snapshot import Lane, QueueState
 
 
 class Line:
     """The jobs of one queue that may still be offered in this turn."""
 
-    def __init__(self, state: QueueState, profiles_deep: int) -> None:
-        self._profiles_deep = profiles_deep
+    def __init__(self, state: QueueState, policy: Policy) -> None:
+        self._policy = policy
+        self._profiles_deep = policy.profiles_deep
         self._aside: dict[Profile, int] = {}  # profile → jobs in the way for this long or longer are set aside
         self._limits: list[Limit] = []
         self._taken: set[str] = set()
@@ -61,12 +63,17 @@ class Line:
         jobs = head.lane.jobs
         while head.at < len(jobs):
             job = jobs[head.at]
-            is_aside = bound_ms is not None and _bound(job) >= bound_ms
+            is_aside = bound_ms is not None and self._is_in_the_way(job, bound_ms)
             if not is_aside and job.id not in self._taken and not any(it.holds_back(job) for it in self._limits):
                 head.job, head.order = job, job.order
                 return
             head.at += 1
         head.job = None
+
+    def _is_in_the_way(self, job: Job, bound_ms: int) -> bool:
+        """Whether the job may be in the way for that long or longer."""
+        own_ms = self._policy.bound_ms(job)
+        return own_ms is None or own_ms >= bound_ms
 
 
 class _LaneHead:
@@ -79,7 +86,3 @@ class _LaneHead:
         self.at = 0
         self.job: Job | None = None
         self.order: OrderKey = lane.jobs[0].order
-
-
-def _bound(job: Job) -> int:
-    return NEVER_MS if job.bound_ms is None else job.bound_ms

@@ -130,16 +130,18 @@ class Placer:
         """All tasks as close together as can be: the smallest hop count, then the tightest set of nodes."""
         usable = {node.name for node in nodes}
         counts: dict[str, int] = {name: self.how_many(name, group.request, count) for name in usable}
-        best: tuple[int, int, tuple[str, ...]] | None = None
-        chosen: tuple[Node, ...]
-        most, chosen = 0, ()
+        best: tuple[int, bool, int, tuple[str, ...]] | None = None
+        chosen: tuple[Node, ...] = ()
+        most = 0
         for domain in self.fleet.domains(cluster):
             too_far = group.max_hops is not None and domain.hops > group.max_hops
             if too_far or (best is not None and domain.hops > best[0]):
                 break
             holds = sum(counts.get(node.name, 0) for node in domain.nodes)
-            if holds >= count and (best is None or (domain.hops, holds, domain.path) < best):
-                best, chosen = (domain.hops, holds, domain.path), domain.nodes
+            wastes_gpus = not group.request.gpus and any(node.has_gpus for node in domain.nodes)
+            key = (domain.hops, wastes_gpus, holds, domain.path)
+            if holds >= count and (best is None or key < best):
+                best, chosen = key, domain.nodes
             elif best is None and holds > most:
                 most, chosen = holds, domain.nodes
         if best is None and group.max_hops is None:

@@ -24,7 +24,7 @@ from muster.engine.placement import Placer, Shortage, Tasks, never_fits, no_clus
 from muster.engine.room import Span
 from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, victims
-from muster.engine.wake import next_wake
+from muster.engine.wake import Contest, next_wake
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.nodes import DEVICE_MILLI, Request
 from muster.model.plan import (
@@ -84,7 +84,7 @@ class _Turn:
         self.ledger = Ledger(snapshot, shares(snapshot))
         self.horizon = Horizon(snapshot)
         self.lines = {
-            state.queue.name: Line(state, self.policy.profiles_deep)
+            state.queue.name: Line(state, self.policy)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
         }
         self.evictions: list[Action] = []
@@ -92,6 +92,7 @@ class _Turn:
         self.verdicts: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
         self.full: dict[Profile, Blocked] = {}
+        self.contests: set[Contest] = set()
         self.limited: list[tuple[Job, Reason]] = []
         self.starts = 0
         self.evicted = 0
@@ -128,7 +129,7 @@ class _Turn:
         if old is not None and (new is None or old.start_ms <= new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
-            self._return(pending, self._never(shortage))
+            self._return(pending, self._never(job, shortage))
             return
         if _firm(new) != pending.reservation:
             self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
@@ -173,17 +174,43 @@ class _Turn:
         while (job := self._hungriest_head()) is not None:
             self.heads.setdefault(job.queue, job.id)
             if shortage := never_fits(self.fleet, job.profile):
-                self.verdicts[job.id] = self._never(shortage)
+                self.verdicts[job.id] = self._never(job, shortage)
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
-            elif not self._consider(job) and not self.policy.backfill:
-                return
+            elif not self._consider(job):
+                self._note_rivals(job)
+                if not self.policy.backfill:
+                    return
 
     def _hungriest_head(self) -> Job | None:
         offers = [job for line in self.lines.values() if (job := line.offer()) is not None]
         top = max((job.priority_class for job in offers), default=0)
         return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
+
+    def _note_rivals(self, blocked: Job) -> None:
+        """Whose turn could come before this job's as flows decay: that may be another one's reservation."""
+        if all(it.reservation.is_firm for it in self.horizon.promised.values()):
+            return
+        for line in self.lines.values():
+            rival = line.offer()
+            if rival is not None and rival.queue != blocked.queue:
+                contest = Contest(
+                    queue=rival.queue,
+                    floor=self.ledger.queues[rival.queue].usage + self.ledger.least_usage(rival),
+                    before=blocked.queue,
+                    before_floor=self.ledger.queues[blocked.queue].usage + self.ledger.least_usage(blocked),
+                    wins_ties=self._hunger(rival)[1:] < self._hunger(blocked)[1:],
+                )
+                self.contests.add(contest)
+
+    def _note_too_soon(self, head: Job, queues: set[str]) -> None:
+        """From which queues the head may take once it has had less lately than they."""
+        floor = self.ledger.queues[head.queue].started_usage + self.ledger.least_usage(head)
+        for queue in queues:
+            usage = self.ledger.queues[queue].started_usage
+            contest = Contest(queue=head.queue, floor=floor, before=queue, before_floor=usage, wins_ties=True)
+            self.contests.add(contest)
 
     def _hunger(self, job: Job) -> tuple[int, int, str]:
         """Flow per weight with the job admitted, then usage per weight, then queue name."""
@@ -294,6 +321,7 @@ class _Turn:
         for cluster in self.fleet.candidates(job.profile):
             claims = Claims(job, _scarce(shortage), self.ledger, self.now_ms)
             units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
+            self._note_too_soon(job, claims.too_soon)
             if units is not None and (found := self._without(job, cluster, units)):
                 tasks, horizon = found
                 if self.policy.preemption is Preemption.ON:
@@ -385,7 +413,6 @@ class _Turn:
             cluster=placed.cluster,
             started_ms=self.now_ms,
             tasks=placed.tasks,
-            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units else 0,
             overtook=overtook,
         )
         if placed.units:
@@ -431,16 +458,19 @@ class _Turn:
             facts["case"] = "nothing"
         if blocked.only_delays:
             facts["reserved"] = sorted(self.horizon.promised)
-            facts["runs"] = None if job.bound_ms is None else job.bound_ms / 1000
+            bound_ms = self.policy.bound_ms(job)
+            facts["runs"] = None if bound_ms is None else bound_ms / 1000
             return Waiting(reason=Reason.WOULD_DELAY, facts=facts)
         alone = job.profile.tasks_min == 1
         return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
 
-    def _never(self, shortage: Shortage) -> Waiting:
+    def _never(self, job: Job, shortage: Shortage) -> Waiting:
         """No empty cluster would do: what was asked, and the most there is on any node that suits."""
         request, name = shortage.group.request, shortage.dimension
         suits = [
-            node for cluster in self.fleet.clusters for node in self.fleet.matching(cluster, shortage.group.constraint)
+            node
+            for cluster in self.fleet.candidates(job.profile, silent=True)
+            for node in self.fleet.matching(cluster, shortage.group.constraint)
         ]
         most = max((node.empty().free.get(name) for node in suits), default=0)
         is_fraction = name == GPU and request.gpu_milli < DEVICE_MILLI
@@ -469,7 +499,7 @@ class _Turn:
             actions=(*self.evictions, *self.actions),
             verdicts=self.verdicts,
             heads=self.heads,
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited),
+            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited, self.contests),
         )
 
 

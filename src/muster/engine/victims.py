@@ -51,6 +51,7 @@ class Claims:
         self.is_below = (
             queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
         )
+        self.too_soon: set[str] = set()  # queues that only flow still protects from the head
         self._taken: dict[str, Resources] = {}
 
     def right_over(self, run: Running) -> Rule | None:
@@ -61,17 +62,28 @@ class Claims:
             return Rule.RESERVATION
         if run.job.queue == self.head.queue:
             return Rule.PRIORITY if run.job.rank < self.head.rank else None
-        takes = self.is_below and self.over(run.job.queue) > 0 and self._comes_before(run.job.queue)
-        return Rule.FAIR_SHARE if takes else None
+        if not self.is_below or self.over(run.job.queue) <= 0 or self._would_overtake(run.job.queue):
+            return None
+        if not self._comes_before(run.job.queue):
+            self.too_soon.add(run.job.queue)
+            return None
+        return Rule.FAIR_SHARE
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
 
+    def _would_overtake(self, queue: str) -> bool:
+        """Whether the head's queue would hold more of the resource per weight than the other one does now."""
+        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
+        with_head = mine.started.get(self.resource) + self.head.profile.least.get(self.resource)
+        return with_head * theirs.weight > theirs.started.get(self.resource) * mine.weight
+
     def _comes_before(self, queue: str) -> bool:
         """Whether filling would serve the head before the other queue; else that one would only take it back."""
         mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        return mine.flow_with(self.ledger.least_usage(self.head)) * theirs.weight <= theirs.flow * mine.weight
+        flow = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head))
+        return flow * theirs.weight <= theirs.started_flow * mine.weight
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""

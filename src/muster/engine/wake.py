@@ -6,16 +6,32 @@ A turn before that moment, with nothing new, decides the same: it may be skipped
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share_limit
 from muster.engine.placement import never_fits
+from muster.model.flow import first_moment
 from muster.model.jobs import Job
 from muster.model.plan import Verdict, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """A queue that comes after another now, by flow per weight, and may come before it later.
+
+    A queue's flow does not fall below its floor: what it holds, with the job in question.
+    """
+
+    queue: str
+    floor: int
+    before: str
+    before_floor: int
+    wins_ties: bool
 
 
 def next_wake(
@@ -24,6 +40,7 @@ def next_wake(
     horizon: Horizon,
     verdicts: Mapping[str, Verdict],
     limited: Iterable[tuple[Job, Reason]],
+    contests: Iterable[Contest],
 ) -> int | None:
     """The first later moment at which time alone could change a verdict; None if never."""
     waiting = [verdict for verdict in verdicts.values() if isinstance(verdict, Waiting)]
@@ -32,6 +49,7 @@ def next_wake(
         *_lifetimes(snapshot, waiting),
         *_moving_reservations(snapshot, horizon, waiting),
         *_decay(snapshot, ledger, limited),
+        *_contests(snapshot, ledger, contests),
     ]
     if any(Happening.NEXT_TURN in verdict.reason.until for verdict in waiting):
         moments.append(snapshot.now_ms + 1)
@@ -61,12 +79,12 @@ def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
 
 def _moving_reservations(snapshot: Snapshot, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:
     """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
-    delayed = [it for it in waiting if it.reason is Reason.WOULD_DELAY]
-    if not delayed:
-        return
     for promised in horizon.promised.values():
         if promised.reservation.is_firm:
             yield promised.reservation.start_ms
+    delayed = [it for it in waiting if it.reason is Reason.WOULD_DELAY]
+    if not delayed:
+        return
     # Guesses move apart only while some are at their least; after that only bounded jobs can gain by waiting.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
     is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed())
@@ -92,3 +110,30 @@ def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[Job, Reas
         moment_ms = account.when_at_most(limit, snapshot.now_ms, snapshot.policy.half_time_ms)
         if moment_ms is not None:
             yield moment_ms
+
+
+def _contests(snapshot: Snapshot, ledger: Ledger, contests: Iterable[Contest]) -> Iterator[int]:
+    """Flows decay at one rate, but from different heights: a queue that comes second may come first later."""
+    for contest in contests:
+        yield from _when_first(contest, ledger, snapshot.now_ms, snapshot.policy.half_time_ms)
+
+
+def _when_first(contest: Contest, ledger: Ledger, now_ms: int, half_time_ms: int) -> Iterator[int]:
+    one, other = ledger.queues[contest.queue], ledger.queues[contest.before]
+    floor, other_floor = contest.floor, contest.before_floor
+    account, other_account = one.state.account, other.state.account
+
+    def comes_first(moment_ms: int) -> bool:
+        mine = max(account.flow_at(moment_ms, half_time_ms), floor) * other.weight
+        theirs = max(other_account.flow_at(moment_ms, half_time_ms), other_floor) * one.weight
+        return mine < theirs or (mine == theirs and contest.wins_ties)
+
+    # Flow with a job stops falling at a floor; between two such bends the difference only grows or only shrinks.
+    bends = [account.when_at_most(floor, now_ms, half_time_ms)]
+    bends.append(other_account.when_at_most(other_floor, now_ms, half_time_ms))
+    start_ms = now_ms
+    for bend_ms in sorted(bend for bend in bends if bend is not None):
+        if comes_first(bend_ms) and not comes_first(start_ms):
+            yield first_moment(comes_first, start_ms, bend_ms)
+            return
+        start_ms = bend_ms

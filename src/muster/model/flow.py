@@ -7,6 +7,7 @@ the last change of usage, so it does not matter how often anyone looked in betwe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
 
@@ -63,10 +64,15 @@ class Account:
         low, high = now_ms, now_ms
         while self.flow_at(high, half_time_ms) > limit:
             low, high = high, high + half_time_ms
-        while low < high:
-            middle = (low + high) // 2
-            if self.flow_at(middle, half_time_ms) <= limit:
-                high = middle
-            else:
-                low = middle + 1
-        return high
+        return first_moment(lambda moment_ms: self.flow_at(moment_ms, half_time_ms) <= limit, low, high)
+
+
+def first_moment(is_true: Callable[[int], bool], low_ms: int, high_ms: int) -> int:
+    """The first moment at which something is true that stays true until `high_ms`, where it is."""
+    while low_ms < high_ms:
+        middle_ms = (low_ms + high_ms) // 2
+        if is_true(middle_ms):
+            high_ms = middle_ms
+        else:
+            low_ms = middle_ms + 1
+    return high_ms

@@ -130,11 +130,6 @@ class Job:
         """How long it will run, as far as anyone told us."""
         return self.expected_ms if self.expected_ms is not None else self.time_limit_ms
 
-    @property
-    def bound_ms(self) -> int | None:
-        """How long it can be in the way of a reservation: its run time, else its lifetime; None = for ever."""
-        return self.lifetime_ms if self.known_ms is None else self.known_ms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from muster.model.jobs import Job
 from muster.model.queues import MICRO, MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, Weights
 
@@ -41,3 +42,12 @@ class Policy:
     unknown_end_ms: int = 10 * MINUTE_MS
     reestimate_ms: int = 10 * SECOND_MS
     share_memory_ms: int = 30 * DAY_MS
+
+    def bound_ms(self, job: Job) -> int | None:
+        """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.
+
+        A lifetime bounds nothing where nobody may be evicted.
+        """
+        if job.known_ms is not None or self.preemption is not Preemption.ON:
+            return job.known_ms
+        return job.lifetime_ms

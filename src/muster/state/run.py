@@ -211,7 +211,9 @@ class Run:
             case Return(job=job_id):
                 return [ev.JobReturned(job=job_id)]
             case Start():
-                protected_ms = now_ms + self.state.policy.protected_ms if action.by_preemption else 0
+                kept_promise = self.state.pending[action.job].admitted_ms < now_ms
+                is_protected = action.by_preemption or kept_promise
+                protected_ms = now_ms + self.state.policy.protected_ms if is_protected else 0
                 return [
                     ev.JobStarted(
                         job=action.job,

@@ -32,6 +32,7 @@ class Holding:
     started_usage: int
     usage: int
     flow: int
+    started_flow: int
     fixed_usage: int
     fixed_flow: int
     charged: int
@@ -74,6 +75,7 @@ class Books:
             started_usage=state.account.usage,
             usage=state.account.usage,
             flow=state.account.flow_at(now_ms, policy.half_time_ms),
+            started_flow=state.account.flow_at(now_ms, policy.half_time_ms),
             fixed_usage=state.fixed.usage,
             fixed_flow=state.fixed.flow_at(now_ms, policy.half_time_ms),
             charged=state.charged,
@@ -160,6 +162,7 @@ class Books:
             self._hold(job, resources - least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
+        holding.started_flow = max(holding.started_flow, holding.started_usage)
         holding.starts += 1
         self.starts += 1
         self._put(job, tasks)

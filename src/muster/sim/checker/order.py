@@ -22,16 +22,17 @@ def lane_problems(world: World, plan: Plan) -> Iterator[str]:
             passed: dict[int | None, Job] = {}  # of those that stay queued, by lifetime, the soonest out of the way
             for job in lane.jobs:
                 older = passed.get(job.lifetime_ms)
-                is_shorter = older is None or _bound_ms(job) < _bound_ms(older)
+                is_shorter = older is None or _bound_ms(world, job) < _bound_ms(world, older)
                 if job.id in admitted and older is not None and not is_shorter:
                     yield f"{job.id}: is admitted while {older.id}, older and alike, stays queued"
                 elif job.id not in admitted and job.user not in with_quota and is_shorter:
                     passed[job.lifetime_ms] = job
 
 
-def _bound_ms(job: Job) -> int:
+def _bound_ms(world: World, job: Job) -> int:
     """How long the job can be in the way of a promise."""
-    return NEVER_MS if job.bound_ms is None else job.bound_ms
+    bound_ms = world.policy.bound_ms(job)
+    return NEVER_MS if bound_ms is None else bound_ms
 
 
 class FillingOrder:

@@ -82,7 +82,8 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
             yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
         elif over < freed[queue]:
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
-        if mine.flow * theirs.queue.weight > theirs.flow * mine.queue.weight:
+        flow = max(mine.started_flow, mine.started_usage + books.least_usage(head))
+        if flow * theirs.queue.weight > theirs.started_flow * mine.queue.weight:
             yield f"{head.id}: evicts from queue {queue}, which comes first in the order of filling"
 
 
