@@ -11,7 +11,7 @@ from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios
 
 from muster.engine import plan
 from muster.model.jobs import Running, resources_of
-from muster.model.plan import Evict, Plan, Rule, Start, Started, Victim, Waiting, verdicts
+from muster.model.plan import Evict, Plan, Promise, Rule, Start, Started, Victim, Waiting, verdicts
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU
@@ -36,12 +36,16 @@ def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
 # --- steady state -------------------------------------------------------------------------------
 
 
-@given(scenarios())
+@given(scenarios(replace(EVERYTHING, exact=True, endless=False, preemption=(Preemption.OFF, Preemption.DRY_RUN))))
 def test_property_a_plan_without_evictions_leaves_nothing_to_do(scenario: Scenario) -> None:
+    # With preemption the next turn may take back what this one started, and where ends are guessed a job with a firm
+    # promise may pass one without; that turns come to rest in every world is tested below. A promise may always become
+    # a sooner one, when a later job that stood in its way has started.
     simulation = Simulation(scenario, estimates=False)
     for tick in simulation:
         if not any(isinstance(action, Evict) for action in tick.moment.plan.actions):
-            assert plan(simulation.state.freeze(tick.moment.now_ms)).actions == ()
+            again = plan(simulation.state.freeze(tick.moment.now_ms))
+            assert [action for action in again.actions if not isinstance(action, Promise)] == []
 
 
 @given(scenarios(PREEMPTING))

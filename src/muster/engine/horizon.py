@@ -198,6 +198,10 @@ class Horizon:
                 return
             yield Stay(run=run, end_ms=run.end_ms, is_stated=True)
 
+    def next_stated_end(self) -> Stay | None:
+        """The first of those who run whose end was stated and is still to come."""
+        return next(self._stated(), None)
+
     def guessed(self) -> list[Stay]:
         """Those whose end nobody knows, or who overran it, first guess first.
 
@@ -239,14 +243,14 @@ class Horizon:
         return True
 
     def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
-        """Take the promised room; those of unknown end leave first where it is needed."""
+        """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
         for task, request in _requests(it.job, it.reservation.tasks):
             while not _holds(rooms, task, request):
+                if it.reservation.is_firm:
+                    return False
                 leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
                 if leaver is None:
-                    if it.reservation.is_firm:
-                        return False
-                    break  # it rests on guesses: nobody else may have the room, but more cannot be said
+                    break  # nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
                 self._leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)

@@ -79,19 +79,23 @@ def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
 
 def _moving_reservations(snapshot: Snapshot, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:
     """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
+    if not horizon.promised:
+        return
     for promised in horizon.promised.values():
         if promised.reservation.is_firm:
             yield promised.reservation.start_ms
-    delayed = [it for it in waiting if it.reason is Reason.WOULD_DELAY]
-    if not delayed:
+    if (next_end := horizon.next_stated_end()) is not None:
+        yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
+    if all(promised.reservation.is_firm for promised in horizon.promised.values()):
         return
-    # Guesses move apart only while some are at their least; after that only bounded jobs can gain by waiting.
+    # Guesses move away with time. That changes their order among each other while some are at their least, their
+    # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
-    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed())
-    if is_moving or any(it.facts["runs"] is not None for it in delayed):
+    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
+    bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
+    if is_moving or bounded:
         step_ms = snapshot.policy.reestimate_ms
-        if not all(promised.reservation.is_firm for promised in horizon.promised.values()):
-            yield snapshot.now_ms - snapshot.now_ms % step_ms + step_ms
+        yield snapshot.now_ms - snapshot.now_ms % step_ms + step_ms
 
 
 def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[Job, Reason]]) -> Iterator[int]:
