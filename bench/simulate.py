@@ -19,8 +19,8 @@ def simulate() -> str:
     seconds, turns = _timed(reservations=1)
     return "\n".join(
         [
-            "10,000 jobs (one in five a gang of 4) of four queues on 100 nodes of 32 cores, arriving faster than they",
-            "can run; simulated to the end, one plan in 500 held to the independent checker, all jobs succeeded.",
+            "10,000 jobs (one in five a gang of 4) of four queues on 100 nodes of 32 cores, arriving about as fast",
+            "as they can run; simulated to the end, one plan in 500 held to the independent checker, all jobs succeeded.",
             "",
             "| policy | CPU seconds | against greedy | turns |",
             "|---|---|---|---|",
