@@ -20,7 +20,7 @@ def simulate() -> str:
     return "\n".join(
         [
             "10,000 jobs (one in five a gang of 4) of four queues on 100 nodes of 32 cores, arriving about as fast",
-            "as they can run; simulated to the end, one plan in 500 held to the independent checker, all jobs succeeded.",
+            "as they can run; simulated to the end, one plan in 500 held to the independent checker; all succeeded.",
             "",
             "| policy | CPU seconds | against greedy | turns |",
             "|---|---|---|---|",

@@ -17,7 +17,7 @@ QUEUES = ("physics", "vision", "speech", "biology")
 
 
 def busy_fleet(*, jobs: int, nodes: int, reservations: int = 1, seed: int = 1) -> Scenario:
-    """Nodes of 32 cores / 128 GiB and jobs of four queues, one in five a gang, arriving about as fast as they can run."""
+    """Nodes of 32 cores / 128 GiB; jobs of four queues, one in five a gang, arriving about as fast as they can run."""
     rng = Random(seed)
     shapes = [_profile(cpu, gib, width) for cpu in (1, 2, 4, 8) for gib in (2, 8) for width in (1, 1, 1, 1, 4)]
     hours = 10 * jobs / (nodes * 100)

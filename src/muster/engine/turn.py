@@ -12,21 +12,20 @@ Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
 from math import lcm
 
+from muster.engine import waiting
+from muster.engine.finder import Finder, Placed
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
-from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on, widths_within_quota
+from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.line import Line
-from muster.engine.placement import Placer, Shortage, Tasks, never_fits, no_cluster
-from muster.engine.room import Span
+from muster.engine.placement import never_fits
 from muster.engine.shares import shares
-from muster.engine.victims import Claims, Unit, victims
+from muster.engine.victims import Claims, Unit, by_run
+from muster.engine.waiting import Blocked
 from muster.engine.wake import Contest, next_wake
-from muster.model.jobs import Job, Pending, Profile, Reservation, Running
-from muster.model.nodes import DEVICE_MILLI, Request
+from muster.model.jobs import Job, Pending, Reservation, Running
 from muster.model.plan import (
     Action,
     Admit,
@@ -41,8 +40,8 @@ from muster.model.plan import (
     Waiting,
 )
 from muster.model.policy import Preemption
-from muster.model.reasons import Fact, Reason
-from muster.model.resources import CPU, GPU, format_amount
+from muster.model.reasons import Reason
+from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
 
@@ -55,24 +54,6 @@ def plan(snapshot: Snapshot) -> Plan:
     return turn.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Where a job can start now, and at whose cost."""
-
-    cluster: str
-    tasks: Tasks
-    units: tuple[Unit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
-    """Why a job cannot start now. `only_delays`: there is room, but it is promised to others."""
-
-    shortage: Shortage
-    only_delays: bool
-    would_evict: tuple[Unit, ...] = ()
-
-
 class _Turn:
     """The books of one turn. Every step reads what the steps before it wrote."""
 
@@ -82,7 +63,7 @@ class _Turn:
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
         self.ledger = Ledger(snapshot, shares(snapshot))
-        self.horizon = Horizon(snapshot)
+        self.finder = Finder(snapshot, self.ledger)
         self.lines = {
             state.queue.name: Line(state, self.policy)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
@@ -91,12 +72,14 @@ class _Turn:
         self.actions: list[Action] = []
         self.verdicts: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
-        self.full: dict[Profile, Blocked] = {}
-        self.contests: set[Contest] = set()
         self.limited: list[tuple[Job, Reason]] = []
         self.starts = 0
-        self.evicted = 0
         self._scale = lcm(*(holding.weight for holding in self.ledger.queues.values()))
+
+    @property
+    def horizon(self) -> Horizon:
+        """The room now and at every promised moment."""
+        return self.finder.horizon
 
     # -- 2. promises -----------------------------------------------------------------------------------
 
@@ -108,7 +91,7 @@ class _Turn:
             for pending in line
             if pending.reservation is not None
             and pending.reservation.start_ms >= self.now_ms
-            and self._may_still_use(pending.job, pending.reservation)
+            and self.finder.may_still_use(pending.job, pending.reservation)
             and self.horizon.promise(pending.job, pending.reservation)
         }
         for pending in line:
@@ -121,7 +104,7 @@ class _Turn:
         if limit := standing_limit_on(job, self.ledger):
             self._return(pending, limit.waiting)
             return
-        placed = self._find_place(job, pending)
+        placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             self._start(job, pending.attempt, placed)
             return
@@ -129,17 +112,17 @@ class _Turn:
         if old is not None and (new is None or old.start_ms <= new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
-            self._return(pending, self._never(job, shortage))
+            self._return(pending, waiting.never(job, shortage, self.fleet))
             return
         if _firm(new) != pending.reservation:
             self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
         self._reserve(job, new, placed)
 
-    def _return(self, pending: Pending, waiting: Waiting) -> None:
+    def _return(self, pending: Pending, verdict: Waiting) -> None:
         """The job can have no reservation any more: it goes back to its queue."""
         self.actions.append(Return(job=pending.job.id, attempt=pending.attempt))
         self.ledger.leave_line(pending)
-        self.verdicts[pending.job.id] = waiting
+        self.verdicts[pending.job.id] = verdict
 
     # -- 3. ageing -------------------------------------------------------------------------------------
 
@@ -174,7 +157,7 @@ class _Turn:
         while (job := self._hungriest_head()) is not None:
             self.heads.setdefault(job.queue, job.id)
             if shortage := never_fits(self.fleet, job.profile):
-                self.verdicts[job.id] = self._never(job, shortage)
+                self.verdicts[job.id] = waiting.never(job, shortage, self.fleet)
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
@@ -202,15 +185,7 @@ class _Turn:
                     before_floor=self.ledger.queues[blocked.queue].usage + self.ledger.least_usage(blocked),
                     wins_ties=self._hunger(rival)[1:] < self._hunger(blocked)[1:],
                 )
-                self.contests.add(contest)
-
-    def _note_too_soon(self, head: Job, queues: set[str]) -> None:
-        """From which queues the head may take once it has had less lately than they."""
-        floor = self.ledger.queues[head.queue].started_usage + self.ledger.least_usage(head)
-        for queue in queues:
-            usage = self.ledger.queues[queue].started_usage
-            contest = Contest(queue=head.queue, floor=floor, before=queue, before_floor=usage, wins_ties=True)
-            self.contests.add(contest)
+                self.finder.contests.add(contest)
 
     def _hunger(self, job: Job) -> tuple[int, int, str]:
         """Flow per weight with the job admitted, then usage per weight, then queue name."""
@@ -230,7 +205,7 @@ class _Turn:
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
         """
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
-        placed = self._find_place(job)
+        placed = self.finder.find(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
             self._admit(job, attempt, charge, placed.cluster, None)
@@ -243,120 +218,6 @@ class _Turn:
             line.take(job)
         line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         return False
-
-    # -- finding room ----------------------------------------------------------------------------------
-
-    def _find_place(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
-        """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
-        clusters = self.fleet.candidates(job.profile)
-        if not clusters:
-            return Blocked(shortage=no_cluster(job.profile), only_delays=False)
-        if job.profile not in self.full:
-            widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
-            for cluster in clusters:
-                found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
-                if found is not None:
-                    return Placed(cluster=cluster, tasks=found)
-        if pending is not None and (as_promised := self._as_promised(pending)):
-            return as_promised
-        blocked = self._why_not(job, clusters)
-        evicting = self._by_preemption(job, blocked.shortage)
-        if evicting is None:
-            return blocked
-        if self.policy.preemption is Preemption.ON:
-            return evicting
-        return replace(blocked, would_evict=evicting.units)
-
-    def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
-        """What the job lacks where it lacks least. A profile for which there is no room at all is not tried again."""
-        if (known := self.full.get(job.profile)) is not None:
-            return known
-        only_delays = self._only_delays(job, clusters)
-        span = self.horizon.span_from_now(job) if only_delays else self.horizon.span_regardless()
-        shortages = [Placer(self.fleet, span).shortage(job.profile, cluster) for cluster in clusters]
-        blocked = Blocked(shortage=max(shortages, key=lambda shortage: shortage.placed), only_delays=only_delays)
-        if not only_delays:
-            self.full[job.profile] = blocked
-        return blocked
-
-    def _may_still_use(self, job: Job, reservation: Reservation) -> bool:
-        """Whether every promised node is still there, takes tasks and suits the job."""
-        if reservation.cluster not in self.fleet.candidates(job.profile):
-            return False
-        suits = {
-            group.name: {node.name for node in self.fleet.open_matching(reservation.cluster, group.constraint)}
-            for group in job.profile.groups
-        }
-        return all(task.node in suits[task.group] for task in reservation.tasks)
-
-    def _as_promised(self, pending: Pending) -> Placed | None:
-        """The job on the nodes once promised to it, if its time has come and they are free."""
-        job, reservation = pending.job, pending.reservation
-        if reservation is None or reservation.start_ms > self.now_ms or not self._may_still_use(job, reservation):
-            return None
-        span, tasks = self.horizon.span_from_now(job), []
-        for task in reservation.tasks:
-            request = job.profile.group(task.group).request
-            if not span.fits(task.node, request):
-                span.undo()
-                return None
-            tasks.append(replace(task, devices=span.take(task.node, request)))
-        return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
-
-    def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:
-        """Whether there would be room if nobody had a promise."""
-        if not self.horizon.promised:
-            return False
-        span = self.horizon.span_regardless()
-        placer = Placer(self.fleet, span)
-        fits = any(placer.place(job.profile, cluster, job.profile.least_widths) for cluster in clusters)
-        span.undo()
-        return fits
-
-    def _by_preemption(self, job: Job, shortage: Shortage) -> Placed | None:
-        """The job in the place of others who must give way to it."""
-        left = self.policy.evictions_per_turn - self.evicted
-        if self.policy.preemption is Preemption.OFF or left <= 0:
-            return None
-        for cluster in self.fleet.candidates(job.profile):
-            claims = Claims(job, _scarce(shortage), self.ledger, self.now_ms)
-            units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            self._note_too_soon(job, claims.too_soon)
-            if units is not None and (found := self._without(job, cluster, units)):
-                tasks, horizon = found
-                if self.policy.preemption is Preemption.ON:
-                    self.horizon = horizon
-                return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
-        return None
-
-    def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
-        """Whether the job could start if these units were gone; a quick no before the careful answer."""
-        span = Span([self.horizon.now])
-        for unit in units:
-            for task in unit.tasks:
-                request = unit.run.job.profile.group(task.group).request
-                span.give(task.node, request, task.devices, self.snapshot.nodes[task.node].empty)
-        found = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
-        span.undo()
-        if found is None or not self.horizon.promised:
-            return found is not None
-        return self._without(job, cluster, units) is not None
-
-    def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
-        """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
-        gone = [(unit.run, unit.tasks) for unit in _by_run(units)]
-        horizon = self.horizon.fork_without(gone)
-        least = job.profile.least_widths
-        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
-        if tasks is not None:
-            return tasks, horizon
-        # A promise that rests on guesses does not keep a queue from its share, and one that counted on the room of
-        # those who go may find it elsewhere.
-        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
-        if tasks is None:
-            return None
-        run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
-        return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
 
     # -- reservations ----------------------------------------------------------------------------------
 
@@ -383,17 +244,9 @@ class _Turn:
     def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> bool:
         """Keep the room, and say so; or say why the job waits without."""
         if reservation is None or not self.horizon.promise(job, reservation):
-            self.verdicts[job.id] = self._blocked(job, blocked)
+            self.verdicts[job.id] = waiting.blocked(job, blocked, self.horizon.promised, self.policy)
             return False
-        facts: dict[str, Fact] = {
-            "cluster": reservation.cluster,
-            "start": reservation.start_ms / 1000,
-            "nodes": sorted({task.node for task in reservation.tasks}),
-            "assumed": not reservation.is_firm,
-            "dimension": blocked.shortage.dimension,
-            **_would_evict(blocked),
-        }
-        self.verdicts[job.id] = Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
+        self.verdicts[job.id] = waiting.reserved(reservation, blocked)
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
@@ -403,7 +256,7 @@ class _Turn:
         self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
     def _start(self, job: Job, attempt: int, placed: Placed) -> None:
-        for unit in _by_run(placed.units):
+        for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
         overtook = () if placed.units else self.horizon.overtaken_by(job, placed.tasks)
@@ -437,111 +290,28 @@ class _Turn:
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
-        self.evicted += 1
-        self.full.clear()
+        self.finder.evicted()
         self.evictions.append(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )
         self.verdicts[run.job.id] = Victim(rule=unit.rule, by=head.id, whole=unit.whole)
-
-    def _blocked(self, job: Job, blocked: Blocked) -> Waiting:
-        shortage = blocked.shortage
-        facts: dict[str, Fact] = {
-            "dimension": shortage.dimension,
-            "short": shortage.short,
-            "matching": shortage.matching,
-            "placed": shortage.placed,
-            "needed": shortage.needed,
-            **_would_evict(blocked),
-        }
-        if shortage.dimension == "clusters":
-            facts["case"] = "nothing"
-        if blocked.only_delays:
-            facts["reserved"] = sorted(self.horizon.promised)
-            bound_ms = self.policy.bound_ms(job)
-            facts["runs"] = None if bound_ms is None else bound_ms / 1000
-            return Waiting(reason=Reason.WOULD_DELAY, facts=facts)
-        alone = job.profile.tasks_min == 1
-        return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
-
-    def _never(self, job: Job, shortage: Shortage) -> Waiting:
-        """No empty cluster would do: what was asked, and the most there is on any node that suits."""
-        request, name = shortage.group.request, shortage.dimension
-        suits = [
-            node
-            for cluster in self.fleet.candidates(job.profile, silent=True)
-            for node in self.fleet.matching(cluster, shortage.group.constraint)
-        ]
-        most = max((node.empty().free.get(name) for node in suits), default=0)
-        is_fraction = name == GPU and request.gpu_milli < DEVICE_MILLI
-        facts: dict[str, Fact] = {
-            "dimension": name,
-            "asked": f"{request.gpus} x {request.gpu_milli}m" if is_fraction else _asked(request, name),
-            "most": format_amount(name, most),
-            "group": shortage.group.name,
-            "placed": shortage.placed,
-            "needed": shortage.needed,
-            "matching": len(suits),
-            "case": _case(shortage, most),
-        }
-        return Waiting(reason=Reason.NEVER_FITS, facts=facts)
 
     # -- 5. closing ------------------------------------------------------------------------------------
 
     def close(self) -> Plan:
         """The plan, evictions first."""
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
-            reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
-            after = list(held.failed or held.waits_for)
-            self.verdicts[held.job.id] = Waiting(reason=reason, facts={"after": after})
+            self.verdicts[held.job.id] = waiting.held(held)
+        contests = self.finder.contests
         return Plan(
             now_ms=self.now_ms,
             actions=(*self.evictions, *self.actions),
             verdicts=self.verdicts,
             heads=self.heads,
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited, self.contests),
+            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited, contests),
         )
-
-
-def _scarce(shortage: Shortage) -> str:
-    """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
-    asks = shortage.group.request.resources
-    if asks.get(shortage.dimension):
-        return shortage.dimension
-    return GPU if asks.get(GPU) else CPU
-
-
-def _asked(request: Request, name: str) -> str:
-    return format_amount(name, request.resources.get(name))
-
-
-def _case(shortage: Shortage, most: int) -> str:
-    """Which sentence says why the job can never start."""
-    if shortage.dimension in ("nodes", "clusters"):
-        return "nothing"
-    if shortage.dimension in ("nodeSelector", "affinity", "taint"):
-        return "refused"
-    if shortage.dimension == "topology":
-        return "topology"
-    return "amount" if shortage.group.request.resources.get(shortage.dimension) > most else "count"
-
-
-def _would_evict(blocked: Blocked) -> dict[str, Fact]:
-    """What preemption would do if it were not on trial only."""
-    names = sorted({unit.run.job.id for unit in blocked.would_evict})
-    return {"wouldEvict": names} if names else {}
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:
     """What is worth keeping: a promise that rests on guesses is made anew every turn."""
     return reservation if reservation is not None and reservation.is_firm else None
-
-
-def _by_run(units: tuple[Unit, ...] | list[Unit]) -> list[Unit]:
-    """The tasks of one job go together."""
-    grouped: dict[str, Unit] = {}
-    for unit in units:
-        if (first := grouped.get(unit.run.job.id)) is not None:
-            unit = Unit(run=unit.run, tasks=(*first.tasks, *unit.tasks), whole=unit.whole, rule=unit.rule)
-        grouped[unit.run.job.id] = unit
-    return list(grouped.values())

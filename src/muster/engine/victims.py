@@ -176,3 +176,13 @@ def merged(units: Iterable[Unit]) -> list[Unit]:
     units = list(units)
     whole = {unit.run.job.id for unit in units if unit.whole}
     return [unit for unit in units if unit.whole or unit.run.job.id not in whole]
+
+
+def by_run(units: Iterable[Unit]) -> list[Unit]:
+    """The tasks of one job go together."""
+    grouped: dict[str, Unit] = {}
+    for unit in units:
+        if (first := grouped.get(unit.run.job.id)) is not None:
+            unit = Unit(run=unit.run, tasks=(*first.tasks, *unit.tasks), whole=unit.whole, rule=unit.rule)
+        grouped[unit.run.job.id] = unit
+    return list(grouped.values())

@@ -89,7 +89,7 @@ def _why(row: Row) -> str:
     if waiting := _why_waiting(row.job):
         return waiting
     told = []
-    has_waited = row.job["start"] is not None and row.job["start"] > row.job["submitted"]
+    has_waited = row.job["attempts"] == 1 and row.job["start"] is not None and row.job["start"] > row.job["submitted"]
     if row.waited_for or has_waited:
         told.append("waited: " + (", ".join(row.waited_for) or "BEHIND"))
     if row.preempted_by:
