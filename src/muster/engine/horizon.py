@@ -72,7 +72,10 @@ class Horizon:
         self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
-        self.may_give_way = [run for run in self._line if run.job.lifetime_ms is not None or run.surplus()]
+        self.may_give_way: dict[str, list[Running]] = {}
+        for run in self._line:
+            if self._may_give_way(run):
+                self.may_give_way.setdefault(run.job.queue, []).append(run)
 
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
@@ -80,17 +83,22 @@ class Horizon:
         other.fleet, other.policy, other.now_ms, other.states = self.fleet, self.policy, self.now_ms, self.states
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
-        other._line, other.may_give_way = list(self._line), list(self.may_give_way)
+        other._line = list(self._line)
+        other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
             other._leave(other.now, run.job, tasks)
             other._line.remove(run)
-            other.may_give_way.remove(run)
+            other.may_give_way[run.job.queue].remove(run)
             if left := tuple(task for task in run.tasks if task not in tasks):
                 narrower = replace(run, tasks=left)
                 insort(other._line, narrower, key=_by_end)
-                other.may_give_way.append(narrower)
+                other.may_give_way[run.job.queue].append(narrower)
         other._rebuild()
         return other
+
+    def _may_give_way(self, run: Running) -> bool:
+        """Whether anything of a running job could be evicted now, if someone has a right to it."""
+        return self.now_ms >= run.protected_until_ms and (run.is_expired(self.now_ms) or bool(run.surplus()))
 
     def started(self, run: Running) -> None:
         """A job took room on a span of ours: it stays until its end."""

@@ -9,7 +9,7 @@ unit that is enough, the cheapest among equals; failing that, for a set from whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -52,6 +52,7 @@ class Claims:
             queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
         )
         self.too_soon: set[str] = set()  # queues that only flow still protects from the head
+        self._may_take_from: dict[str, bool] = {}
         self._taken: dict[str, Resources] = {}
 
     def right_over(self, run: Running) -> Rule | None:
@@ -62,12 +63,21 @@ class Claims:
             return Rule.RESERVATION
         if run.job.queue == self.head.queue:
             return Rule.PRIORITY if run.job.rank < self.head.rank else None
-        if not self.is_below or self.over(run.job.queue) <= 0 or self._would_overtake(run.job.queue):
-            return None
-        if not self._comes_before(run.job.queue):
-            self.too_soon.add(run.job.queue)
-            return None
-        return Rule.FAIR_SHARE
+        return Rule.FAIR_SHARE if self._may_take(run.job.queue) else None
+
+    def _may_take(self, queue: str) -> bool:
+        if queue not in self._may_take_from:
+            self._may_take_from[queue] = self._has_right_over(queue)
+        return self._may_take_from[queue]
+
+    def _has_right_over(self, queue: str) -> bool:
+        """Whether the head's queue may take from another one, before anything is taken."""
+        if not self.is_below or self.over(queue) <= 0 or self._would_overtake(queue):
+            return False
+        if not self._comes_before(queue):
+            self.too_soon.add(queue)
+            return False
+        return True
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
@@ -100,12 +110,20 @@ class Claims:
     def _gone(self, queue: str) -> int:
         return self._taken[queue].get(self.resource) if queue in self._taken else 0
 
-    def units(self, running: Iterable[Running]) -> list[Unit]:
-        """Every unit the head may take, in the order in which they go."""
+    def _within_reach(self, running: Mapping[str, list[Running]]) -> Iterator[Running]:
+        """Those of its own queue, of queues it may take from, and who overtook it; most queues need one look."""
+        for queue, runs in running.items():
+            if queue == self.head.queue or self._may_take(queue):
+                yield from runs
+            else:
+                yield from (run for run in runs if self.head.id in run.overtook)
+
+    def units(self, running: Mapping[str, list[Running]]) -> list[Unit]:
+        """Every unit the head may take of those (by queue) that may give way, in the order in which they go."""
         found: list[Unit] = []
-        for run in running:
+        for run in self._within_reach(running):
             rule = self.right_over(run)
-            if rule is None or self.now_ms < run.protected_until_ms:
+            if rule is None:
                 continue
             found += [Unit(run=run, tasks=(task,), whole=False, rule=rule) for task in run.surplus()]
             if run.is_expired(self.now_ms):

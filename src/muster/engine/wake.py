@@ -126,6 +126,8 @@ def _when_first(contest: Contest, ledger: Ledger, now_ms: int, half_time_ms: int
     one, other = ledger.queues[contest.queue], ledger.queues[contest.before]
     floor, other_floor = contest.floor, contest.before_floor
     account, other_account = one.state.account, other.state.account
+    if account.flow_at(now_ms, half_time_ms) <= floor:
+        return  # it will not fall any more, and so not below one that comes first
 
     def comes_first(moment_ms: int) -> bool:
         mine = max(account.flow_at(moment_ms, half_time_ms), floor) * other.weight

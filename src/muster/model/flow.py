@@ -15,16 +15,21 @@ _SCALE = 60  # fixed point: 1.0 is 2**60
 _STEPS = 32  # binary digits of the fraction of a half time that we tell apart
 
 
-def _halving_roots() -> tuple[int, ...]:
-    """2^(-1/2), 2^(-1/4), 2^(-1/8) … in fixed point."""
-    roots, root = [], 1 << (_SCALE - 1)
-    for _ in range(_STEPS):
-        root = isqrt(root << _SCALE)
-        roots.append(root)
-    return tuple(roots)
+def _powers() -> tuple[tuple[int, ...], ...]:
+    """For each byte of the fraction, from the highest: 2^-x in fixed point for each of its 256 values."""
+    tables, root = [], 1 << (_SCALE - 1)
+    for _ in range(_STEPS // 8):
+        table = [1 << _SCALE] * 256
+        for bit in reversed(range(8)):  # 2^(-1/2), 2^(-1/4), 2^(-1/8) …
+            root = isqrt(root << _SCALE)
+            for value in range(256):
+                if value >> bit & 1:
+                    table[value] = table[value] * root >> _SCALE
+        tables.append(tuple(table))
+    return tuple(tables)
 
 
-_ROOTS = _halving_roots()
+_HIGHEST, _HIGH, _LOW, _LOWEST = _powers()
 
 
 def faded(amount: int, dt_ms: int, half_time_ms: int) -> int:
@@ -33,10 +38,9 @@ def faded(amount: int, dt_ms: int, half_time_ms: int) -> int:
     if amount <= 0 or halvings > amount.bit_length():
         return 0
     fraction = (rest << _STEPS) // half_time_ms
-    factor = 1 << _SCALE
-    for step, root in enumerate(_ROOTS):
-        if fraction >> (_STEPS - 1 - step) & 1:
-            factor = factor * root >> _SCALE
+    factor = _HIGHEST[fraction >> 24] * _HIGH[fraction >> 16 & 255] >> _SCALE
+    factor = factor * _LOW[fraction >> 8 & 255] >> _SCALE
+    factor = factor * _LOWEST[fraction & 255] >> _SCALE
     shift = _SCALE + halvings
     return (amount * factor + (1 << (shift - 1))) >> shift
 
