@@ -22,8 +22,8 @@ from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
-from muster.model.queues import MICRO, MINUTE_MS, Queue, User
-from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources, parse_amount
+from muster.model.queues import MINUTE_MS, Queue, User
+from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
 from muster.sim.scenario.timeline import place

@@ -6,7 +6,8 @@ import pytest
 from worlds import a_job, a_world
 
 from muster.model import events as ev
-from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.queues import MINUTE_MS
+from muster.model.resources import MICRO
 
 
 def outcome(world, *jobs):

@@ -32,9 +32,9 @@ from muster.model.plan import (
     verdicts,
 )
 from muster.model.policy import Preemption
-from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Reason
-from muster.model.resources import Resources
+from muster.model.resources import MICRO, Resources
 from muster.model.snapshot import Snapshot
 from muster.sim.checker import check
 from muster.sim.scenario.scenario import Scenario

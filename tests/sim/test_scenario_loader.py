@@ -33,8 +33,8 @@ from muster.model.jobs import Job, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.policy import Policy, Preemption
-from muster.model.queues import MICRO, Queue, User
-from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources, Weights
+from muster.model.queues import Queue, User
+from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, Weights
 from muster.sim.scenario.jobs import MOST_JOBS
 from muster.sim.scenario.loader import load, parse
 from muster.sim.scenario.not_yet import NOT_YET

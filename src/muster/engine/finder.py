@@ -158,8 +158,7 @@ class Finder:
         tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
             return tasks, horizon
-        # A promise that rests on guesses does not keep a queue from its share, and one that counted on the room of
-        # those who go may find it elsewhere.
+        # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
         tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None

@@ -14,9 +14,9 @@ from muster.engine.ledger import Holding, Ledger
 from muster.model.jobs import Job, TaskGroup
 from muster.model.plan import Waiting
 from muster.model.policy import Policy
-from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Facts, Reason
-from muster.model.resources import NOTHING, Resources, format_amount
+from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from muster.model.jobs import Job
-from muster.model.queues import MICRO, MINUTE_MS
-from muster.model.resources import DEFAULT_WEIGHTS, Weights
+from muster.model.queues import MINUTE_MS
+from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
 SECOND_MS = 1000
 DAY_MS = 24 * 60 * MINUTE_MS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MICRO = 1_000_000  # weights, usage and flow are whole micro-units
+from muster.model.resources import MICRO
+
 MINUTE_MS = 60_000
 
 

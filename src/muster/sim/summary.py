@@ -13,8 +13,7 @@ from muster.model.jobs import Job, Running
 from muster.model.names import name_key
 from muster.model.nodes import NO_POD_LIMIT
 from muster.model.plan import Plan, Waiting
-from muster.model.queues import MICRO
-from muster.model.resources import GPU, PODS, Resources, total
+from muster.model.resources import GPU, MICRO, PODS, Resources, total
 from muster.sim.simulate import Simulation, Tick, promised
 from muster.state.forecast import Estimate
 from muster.state.state import Phase, State

@@ -13,9 +13,9 @@ from muster.model import quantity
 from muster.model.errors import InvalidValue
 from muster.model.jobs import Job, Profile
 from muster.model.plan import Evict, Plan, Waiting
-from muster.model.queues import MICRO, MINUTE_MS
+from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Fact, Reason
-from muster.model.resources import NOTHING, Resources, format_amount
+from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 from muster.sim.checker.fitting import is_countable, may_start
 from muster.sim.checker.replay import Replay
 from muster.sim.checker.world import World

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from muster.model.jobs import Profile
-from muster.model.queues import MICRO, Queue
-from muster.model.resources import NOTHING, Resources, Weights, total
+from muster.model.queues import Queue
+from muster.model.resources import MICRO, NOTHING, Resources, Weights, total
 from muster.model.snapshot import QueueState
 from muster.sim.checker.fitting import Ever
 from muster.sim.checker.nodes import NodeBook

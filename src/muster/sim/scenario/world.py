@@ -10,8 +10,8 @@ from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.names import name_key
 from muster.model.policy import Policy, Preemption
-from muster.model.queues import MICRO, MINUTE_MS, Queue, User
-from muster.model.resources import DEFAULT_WEIGHTS, Weights
+from muster.model.queues import MINUTE_MS, Queue, User
+from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.not_yet import NOT_YET
