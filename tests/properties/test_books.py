@@ -105,7 +105,7 @@ def check_queue(state: QueueState, snapshot: Snapshot) -> None:
         group.min * weights.usage(group.request.resources) for job in fixed for group in job.profile.groups
     )
     assert state.charged == sum(entry.charge for entry in (*runs, *pending))
-    assert state.waiting == total([job.profile.least for job in [*queued, *(entry.job for entry in pending)]])
+    assert state.demand == total([job.profile.most for job in [*queued, *(entry.job for entry in (*pending, *runs))]])
     assert queued == sorted(queued, key=lambda job: job.order)
     half = snapshot.policy.half_time_ms
     assert state.account.flow_at(snapshot.now_ms, half) >= state.account.usage

@@ -11,7 +11,7 @@ from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios
 
 from muster.engine import plan
 from muster.model.jobs import Running, resources_of
-from muster.model.plan import Evict, Plan, Promise, Rule, Start, Started, Victim, Waiting, verdicts
+from muster.model.plan import Evict, Plan, Rule, Start, Started, Victim, Waiting, verdicts
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU
@@ -21,7 +21,6 @@ from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
 PREEMPTING = replace(EVERYTHING, preemption=(Preemption.ON,))
-RIGID = replace(EVERYTHING, exact=True, endless=False, ageing=False, preemption=(Preemption.OFF, Preemption.DRY_RUN))
 
 
 def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
@@ -37,30 +36,14 @@ def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
 # --- steady state -------------------------------------------------------------------------------
 
 
-@given(scenarios(RIGID))
-def test_property_a_plan_without_evictions_leaves_nothing_to_do(scenario: Scenario) -> None:
-    # With preemption the next turn may take back what this one started, and where ends are guessed a job with a firm
-    # promise may pass one without; the aged are heard one a turn. That turns come to rest in every world is tested
-    # below. A promise may always become a sooner one, when a later job that stood in its way has started.
+@given(scenarios())
+def test_property_planned_again_at_the_same_moment_there_is_nothing_to_do(scenario: Scenario) -> None:
+    """Steady state (cases.md 7.2). Only a limit on starts or evictions per turn leaves something for the next one."""
     simulation = Simulation(scenario, estimates=False)
     for tick in simulation:
-        if not any(isinstance(action, Evict) for action in tick.moment.plan.actions):
-            again = plan(simulation.state.freeze(tick.moment.now_ms))
-            assert [action for action in again.actions if not isinstance(action, Promise)] == []
-
-
-@given(scenarios(PREEMPTING))
-def test_property_turns_at_one_moment_come_to_rest(scenario: Scenario) -> None:
-    simulation = Simulation(scenario, estimates=False)
-    for number, tick in enumerate(simulation):
-        if number > 10:
-            return
-        fork = simulation.run.ahead(lambda _run: None)
-        for _ in range(2 + len(scenario.jobs)):
-            if fork.step(tick.moment.now_ms).plan.is_empty:
-                break
-        else:
-            raise AssertionError(f"no rest at {tick.moment.now_ms}")
+        waiting = [it for it in tick.moment.plan.verdicts.values() if isinstance(it, Waiting)]
+        if not any(it.reason is Reason.RATE_LIMIT for it in waiting):
+            assert plan(simulation.state.freeze(tick.moment.now_ms)).actions == ()
 
 
 @given(scenarios(Knobs(nodes=6, queues=4, entries=15)))

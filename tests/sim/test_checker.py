@@ -392,7 +392,7 @@ def _with_queue(snapshot: Snapshot, **fields: Any) -> Snapshot:
         pytest.param(lambda it: _with_room(it, room=it.nodes["n-0"].empty), "its room is", id="room"),
         pytest.param(lambda it: _with_room(it, held=Resources({})), "its tasks hold", id="what tasks hold"),
         pytest.param(lambda it: _with_queue(it, started=Resources({})), "its jobs hold", id="what queues hold"),
-        pytest.param(lambda it: _with_queue(it, waiting=Resources({"cpu": 7})), "wait for", id="what queues ask for"),
+        pytest.param(lambda it: _with_queue(it, demand=Resources({"cpu": 7})), "ask for", id="what queues ask for"),
         pytest.param(lambda it: _with_queue(it, charged=1), "the charges of its jobs is 0", id="charges"),
         pytest.param(lambda it: _with_queue(it, account=Account(usage=1, flow=1)), "the usage of its", id="usage"),
         pytest.param(
@@ -696,7 +696,10 @@ def _smaller(snapshot: Snapshot, made: Plan, name: str, cores: int) -> tuple[Sna
             id="nobody is promised anything",
         ),
         pytest.param(
-            promising_world, reasoning("next", reserved=["runs"]), "would delay ['runs']", id="not a promised job"
+            promising_world,
+            reasoning("next", Reason.WOULD_DELAY, reserved=["runs"]),
+            "would delay ['runs']",
+            id="not a promised job",
         ),
         pytest.param(promising_world, reasoning("first", start=1.0), "starts at 1.0 s", id="another start"),
         pytest.param(promising_world, reasoning("first", cluster="x"), "x, which is not a cand", id="another cluster"),

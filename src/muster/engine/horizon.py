@@ -97,8 +97,13 @@ class Horizon:
         return other
 
     def _may_give_way(self, run: Running) -> bool:
-        """Whether anything of a running job could be evicted now, if someone has a right to it."""
-        return self.now_ms >= run.protected_until_ms and (run.is_expired(self.now_ms) or bool(run.surplus()))
+        """Whether anything of a running job could be evicted now, if someone has a right to it.
+
+        Not at the very moment it started: that would only be a start too many.
+        """
+        if self.now_ms < run.protected_until_ms or self.now_ms == run.started_ms:
+            return False
+        return run.is_expired(self.now_ms) or bool(run.surplus())
 
     def started(self, run: Running) -> None:
         """A job took room on a span of ours: it stays until its end."""

@@ -6,6 +6,8 @@ the queue offers its next job of another profile; a limit closes it for all whom
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from muster.engine.limits import Limit
 from muster.model.jobs import Job, OrderKey, Profile
 from muster.model.policy import Policy
@@ -13,14 +15,14 @@ from muster.model.snapshot import Lane, QueueState
 
 
 class Line:
-    """The jobs of one queue that may still be offered in this turn."""
+    """The jobs of one queue that may still be offered in this turn; not those who are `out`."""
 
-    def __init__(self, state: QueueState, policy: Policy) -> None:
+    def __init__(self, state: QueueState, policy: Policy, is_out: Callable[[Job], bool]) -> None:
         self._policy = policy
+        self._is_out = is_out
         self._profiles_deep = policy.profiles_deep
         self._aside: dict[Profile, int] = {}  # profile → jobs in the way for this long or longer are set aside
         self._limits: list[Limit] = []
-        self._taken: set[str] = set()
         self._lanes = [_LaneHead(lane) for lane in state.lanes if lane.jobs]
         self._of: dict[Profile, list[_LaneHead]] = {}
         for head in self._lanes:
@@ -35,9 +37,12 @@ class Line:
                 best = head
         return None if best is None else best.job
 
+    def lane_heads(self) -> Iterator[Job]:
+        """The next job of each lane."""
+        return (head.job for head in self._lanes if head.job is not None)
+
     def take(self, job: Job) -> None:
-        """The job was started or got a reservation: it is no longer offered."""
-        self._taken.add(job.id)
+        """The job was started or got a reservation, and so is out."""
         for head in self._of[job.profile]:
             self._move_on(head)
 
@@ -64,7 +69,7 @@ class Line:
         while head.at < len(jobs):
             job = jobs[head.at]
             is_aside = bound_ms is not None and self._is_in_the_way(job, bound_ms)
-            if not is_aside and job.id not in self._taken and not any(it.holds_back(job) for it in self._limits):
+            if not is_aside and not self._is_out(job) and not any(it.holds_back(job) for it in self._limits):
                 head.job, head.order = job, job.order
                 return
             head.at += 1

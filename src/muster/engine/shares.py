@@ -66,7 +66,7 @@ def shares(snapshot: Snapshot) -> Shares:
 def counts_as_living(state: QueueState, snapshot: Snapshot) -> bool:
     """Queues nobody has used for long do not hold back room for newcomers (ADR 0010)."""
     recent = state.active_ms > snapshot.now_ms - snapshot.policy.share_memory_ms
-    return not state.queue.cordoned and (recent or bool(state.started or state.waiting))
+    return not state.queue.cordoned and (recent or bool(state.demand))
 
 
 def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whole: int) -> dict[str, int]:
@@ -85,6 +85,6 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
 def _wanted(state: QueueState, fleet: Fleet, whole: Resources) -> Resources:
     """What the queue could hold at most: all jobs that can ever fit, within its quota and what there is at all."""
     never = total(
-        lane.profile.least * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
+        lane.profile.most * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
     )
-    return (state.started + (state.waiting - never)).capped(state.queue.quota).lowest(whole)
+    return (state.demand - never).capped(state.queue.quota).lowest(whole)

@@ -7,11 +7,16 @@
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
 5. Close: one verdict each, and when to look again if nothing happens.
 
+Steps 2 to 4 make a round. What one round did may open a way for another job, so there are rounds until one
+changes nothing: then the same moment planned again gives an empty plan.
+
 Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import lcm
 
 from muster.engine import waiting
@@ -48,9 +53,9 @@ from muster.model.snapshot import Snapshot
 def plan(snapshot: Snapshot) -> Plan:
     """Decide one turn."""
     turn = _Turn(snapshot)
-    turn.keep_promises()
-    turn.hear_the_aged()
-    turn.fill()
+    turn.go_round()
+    while turn.may_change_more():
+        turn.go_round()
     return turn.close()
 
 
@@ -64,17 +69,38 @@ class _Turn:
         self.fleet = snapshot.fleet
         self.ledger = Ledger(snapshot, shares(snapshot))
         self.finder = Finder(snapshot, self.ledger)
-        self.lines = {
-            state.queue.name: Line(state, self.policy)
-            for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
-        }
+        self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
         self.evictions: list[Action] = []
         self.actions: list[Action] = []
-        self.verdicts: dict[str, Verdict] = {}
-        self.heads: dict[str, str] = {}
-        self.limited: list[tuple[Job, Reason]] = []
+        self.moved: dict[str, Verdict] = {}
         self.starts = 0
         self._scale = lcm(*(holding.weight for holding in self.ledger.queues.values()))
+        self._queues = sorted(snapshot.queues, key=lambda state: state.queue.name)
+
+    def go_round(self) -> None:
+        """Steps 2 to 4, from the books as they stand."""
+        self.horizon.promised.clear()
+        self.finder.contests.clear()
+        self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}
+        self.waiting: dict[str, Verdict] = {}
+        self.heads: dict[str, str] = {}
+        self.limited: list[tuple[Job, Reason]] = []
+        self._before = (len(self.evictions), len(self.actions))
+        self._heard_aged = False
+        self.keep_promises()
+        self.hear_the_aged()
+        self.fill()
+
+    def may_change_more(self) -> bool:
+        """Whether another round could do more. Room that only shrinks opens nothing to anyone but the promised."""
+        evicted, acted = self._before
+        if len(self.actions) == acted:
+            return False
+        return len(self.evictions) > evicted or bool(self.horizon.promised) or self._heard_aged
+
+    def _is_out(self, job: Job) -> bool:
+        """Whether the job stands in line no more; who was evicted at this very moment comes back at the next."""
+        return job.id in self.moved or job.id in self.pending or job.id in self.snapshot.evicted
 
     @property
     def horizon(self) -> Horizon:
@@ -85,7 +111,7 @@ class _Turn:
 
     def keep_promises(self) -> None:
         """Pending jobs start if they can; else their reservation is renewed, never to a later start if it holds."""
-        line = sorted(self.snapshot.pending, key=lambda pending: pending.line)
+        line = list(self.pending.values())
         kept = {
             pending.job.id
             for pending in line
@@ -106,6 +132,7 @@ class _Turn:
             return
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
+            del self.pending[job.id]
             self._start(job, pending.attempt, placed)
             return
         new = self._soonest(job)
@@ -116,13 +143,15 @@ class _Turn:
             return
         if _firm(new) != pending.reservation:
             self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
+            self.pending[job.id] = replace(pending, reservation=_firm(new))
         self._reserve(job, new, placed)
 
     def _return(self, pending: Pending, verdict: Waiting) -> None:
         """The job can have no reservation any more: it goes back to its queue."""
+        del self.pending[pending.job.id]
         self.actions.append(Return(job=pending.job.id, attempt=pending.attempt))
         self.ledger.leave_line(pending)
-        self.verdicts[pending.job.id] = verdict
+        self.moved[pending.job.id] = verdict
 
     # -- 3. ageing -------------------------------------------------------------------------------------
 
@@ -140,11 +169,12 @@ class _Turn:
                 self.heads.setdefault(job.queue, job.id)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)
+        self._heard_aged = bool(served)
 
     def _aged(self) -> list[Job]:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
-        oldest = [lane.jobs[0] for state in self.snapshot.queues for lane in state.lanes if lane.jobs]
+        oldest = [job for line in self.lines.values() for job in line.lane_heads()]
         aged = [job for job in oldest if job.submit_ms <= since_ms and not never_fits(self.fleet, job.profile)]
         return sorted(aged, key=lambda job: (job.submit_ms, job.key))
 
@@ -157,7 +187,7 @@ class _Turn:
         while (job := self._hungriest_head()) is not None:
             self.heads.setdefault(job.queue, job.id)
             if shortage := never_fits(self.fleet, job.profile):
-                self.verdicts[job.id] = waiting.never(job, shortage, self.fleet)
+                self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
@@ -194,7 +224,7 @@ class _Turn:
         return (holding.flow_with(usage) * per_weight, (holding.usage + usage) * per_weight, holding.name)
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
-        self.verdicts[job.id] = limit.waiting
+        self.waiting[job.id] = limit.waiting
         self.limited.append((job, limit.waiting.reason))
         self.lines[job.queue].close(limit)
 
@@ -203,6 +233,7 @@ class _Turn:
 
         Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
+        Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
         """
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
@@ -215,6 +246,9 @@ class _Turn:
         reservation = self._soonest(job)
         if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
             self._admit(job, attempt, charge, reservation.cluster, reservation)
+            self.pending[job.id] = Pending(
+                job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
+            )
             line.take(job)
         line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         return False
@@ -230,7 +264,8 @@ class _Turn:
 
         found = [self.horizon.soonest(job, cluster, may_evict) for cluster in self._free_slots(job)]
         # min keeps the first of equals, and the most preferred cluster comes first
-        return min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
+        best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
+        return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
 
     def _free_slots(self, job: Job) -> list[str]:
         """Clusters where the job's kind (GPU or CPU) may still have a reservation, one per profile."""
@@ -241,12 +276,17 @@ class _Turn:
         taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]
         return [name for name in self.fleet.candidates(job.profile) if taken.count(name) < self.policy.reservations]
 
+    def _is_sure(self, cluster: str) -> bool:
+        """Whether no promise in the cluster rests on guesses."""
+        reservations = [it.reservation for it in self.horizon.promised.values()]
+        return all(it.is_firm for it in reservations if it.cluster == cluster)
+
     def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> bool:
         """Keep the room, and say so; or say why the job waits without."""
         if reservation is None or not self.horizon.promise(job, reservation):
-            self.verdicts[job.id] = waiting.blocked(job, blocked, self.horizon.promised, self.policy)
+            self.waiting[job.id] = waiting.blocked(job, blocked, self.horizon.promised, self.policy)
             return False
-        self.verdicts[job.id] = waiting.reserved(reservation, blocked)
+        self.waiting[job.id] = waiting.reserved(reservation, blocked)
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
@@ -285,7 +325,7 @@ class _Turn:
                 by_preemption=bool(placed.units),
             )
         )
-        self.verdicts[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)
+        self.moved[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)
 
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
@@ -294,22 +334,31 @@ class _Turn:
         self.evictions.append(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )
-        self.verdicts[run.job.id] = Victim(rule=unit.rule, by=head.id, whole=unit.whole)
+        self.moved[run.job.id] = Victim(rule=unit.rule, by=head.id, whole=unit.whole)
 
     # -- 5. closing ------------------------------------------------------------------------------------
 
     def close(self) -> Plan:
         """The plan, evictions first."""
+        for job_id in sorted(self.snapshot.evicted):
+            self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
-            self.verdicts[held.job.id] = waiting.held(held)
+            self.waiting[held.job.id] = waiting.held(held)
         contests = self.finder.contests
         return Plan(
             now_ms=self.now_ms,
-            actions=(*self.evictions, *self.actions),
-            verdicts=self.verdicts,
+            actions=(*self.evictions, *self._lasting_actions()),
+            verdicts=self.moved | self.waiting,
             heads=self.heads,
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.verdicts, self.limited, contests),
+            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.waiting, self.limited, contests),
         )
+
+    def _lasting_actions(self) -> Iterator[Action]:
+        """All actions but the promises that a later round improved or fulfilled."""
+        last = {action.job: action for action in self.actions if isinstance(action, Promise)}
+        for action in self.actions:
+            if not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
+                yield action
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

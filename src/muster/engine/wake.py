@@ -38,12 +38,12 @@ def next_wake(
     snapshot: Snapshot,
     ledger: Ledger,
     horizon: Horizon,
-    verdicts: Mapping[str, Verdict],
+    waits: Mapping[str, Verdict],
     limited: Iterable[tuple[Job, Reason]],
     contests: Iterable[Contest],
 ) -> int | None:
     """The first later moment at which time alone could change a verdict; None if never."""
-    waiting = [verdict for verdict in verdicts.values() if isinstance(verdict, Waiting)]
+    waiting = [verdict for verdict in waits.values() if isinstance(verdict, Waiting)]
     moments = [
         *_ageing(snapshot),
         *_lifetimes(snapshot, waiting),

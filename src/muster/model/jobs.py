@@ -51,12 +51,13 @@ class Profile:
     """All that decides where a job fits: its groups, in the order they are placed, and its candidates.
 
     `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference.
-    `least` is what all groups at their min ask for together.
+    `least` is what all groups ask for together at their min, `most` at their max.
     """
 
     groups: tuple[TaskGroup, ...]
     clusters: tuple[tuple[str, int], ...] = ()
     least: Resources = field(init=False, repr=False, compare=False)
+    most: Resources = field(init=False, repr=False, compare=False)
     least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
     is_elastic: bool = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
@@ -64,10 +65,12 @@ class Profile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(sorted(self.groups, key=_hardest_first)))
         object.__setattr__(self, "clusters", tuple(sorted(self.clusters)))
-        least = NOTHING
+        least = most = NOTHING
         for group in self.groups:
             least = least + group.request.resources * group.min
+            most = most + group.request.resources * group.max
         object.__setattr__(self, "least", least)
+        object.__setattr__(self, "most", most)
         object.__setattr__(self, "least_widths", {group.name: group.min for group in self.groups})
         object.__setattr__(self, "is_elastic", any(group.min < group.max for group in self.groups))
         object.__setattr__(self, "_hash", hash((self.groups, self.clusters)))

@@ -124,6 +124,11 @@ class Reason(Enum):
         frozenset({Happening.QUEUE_CHANGED}),
         "queue {queue} is cordoned: nothing starts from it",
     )
+    JUST_EVICTED = (
+        Scope.JOB,
+        frozenset({Happening.NEXT_TURN}),
+        "it gave way at this very moment, and stands in line again from the next turn on",
+    )
     DEPENDENCY = (
         Scope.JOB,
         frozenset({Happening.JOB_ENDED}),

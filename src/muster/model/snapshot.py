@@ -39,7 +39,7 @@ class Lane:
 class QueueState:
     """A queue now. Accounts hold what has started; `fixed` only jobs without a lifetime, at their min.
 
-    `waiting` is what its queued and pending jobs ask for at their min, `charged` what its budget has paid.
+    `demand` is what its queued, pending and running jobs ask for at their max, `charged` what its budget has paid.
     """
 
     queue: Queue
@@ -47,7 +47,7 @@ class QueueState:
     fixed: Account = field(default_factory=Account)
     started: Resources = NOTHING
     charged: int = 0
-    waiting: Resources = NOTHING
+    demand: Resources = NOTHING
     active_ms: int = 0
     lanes: tuple[Lane, ...] = ()
 
@@ -75,7 +75,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything one turn decides from."""
+    """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment."""
 
     now_ms: int
     policy: Policy
@@ -87,6 +87,7 @@ class Snapshot:
     pending: tuple[Pending, ...] = ()
     held: tuple[Held, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
+    evicted: frozenset[str] = frozenset()
 
     def next_attempt(self, job: Job) -> int:
         """The number a new attempt of the job gets; `attempts` holds those that had one."""

@@ -33,7 +33,7 @@ class QueueBooks:
         self._account = Account()
         self._fixed = Account()
         self._started = NOTHING
-        self._waiting = NOTHING
+        self._demand = NOTHING
         self._charged = 0
         self._active_ms = now_ms
         self._jobs = 0
@@ -53,7 +53,7 @@ class QueueBooks:
                 fixed=self._fixed,
                 started=self._started,
                 charged=self._charged,
-                waiting=self._waiting,
+                demand=self._demand,
                 active_ms=self._active_ms,
                 lanes=tuple(self._frozen_lanes.values()),
             )
@@ -79,7 +79,7 @@ class QueueBooks:
             self._lanes[key] = SortedKeyList(key=_age)
         self._lanes[key].add(job)
         self._frozen_lanes.pop(key, None)
-        self.wait_for(job.profile.least)
+        self.ask(job.profile.most)
 
     def leave(self, job: Job) -> None:
         """A job left the line."""
@@ -88,16 +88,16 @@ class QueueBooks:
         self._frozen_lanes.pop(key, None)
         if not self._lanes[key]:
             del self._lanes[key]
-        self.wait_no_more_for(job.profile.least)
+        self.ask_no_more(job.profile.most)
 
-    def wait_for(self, resources: Resources) -> None:
+    def ask(self, resources: Resources) -> None:
         """More is asked for."""
-        self._waiting = self._waiting + resources
+        self._demand = self._demand + resources
         self._frozen = None
 
-    def wait_no_more_for(self, resources: Resources) -> None:
+    def ask_no_more(self, resources: Resources) -> None:
         """Less is asked for."""
-        self._waiting = self._waiting - resources
+        self._demand = self._demand - resources
         self._frozen = None
 
     def charge(self, amount: int) -> None:
@@ -112,6 +112,9 @@ class QueueBooks:
         self._account = self._account.with_usage(usage, now_ms, half)
         resources = resources_of(job.profile, tasks)
         self._started = self._started + resources if sign > 0 else self._started - resources
+        if whole:
+            most = job.profile.most
+            self._demand = self._demand + most if sign > 0 else self._demand - most
         if whole and job.lifetime_ms is None:
             fixed = self._fixed.usage + sign * least_usage_of(job.profile, weights)
             self._fixed = self._fixed.with_usage(fixed, now_ms, half)

@@ -63,6 +63,7 @@ class State:
         self._by_user: dict[str, Resources] = {}
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
+        self._evicted: dict[str, int] = {}
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -99,6 +100,7 @@ class State:
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
+            evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
         )
 
     def forgets_queue_ms(self) -> int | None:
@@ -118,6 +120,7 @@ class State:
         other.in_line = set(self.in_line)
         other._queues = {name: books.fork() for name, books in self._queues.items()}
         other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
+        other._evicted = dict(self._evicted)
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
         return other
 
@@ -243,7 +246,7 @@ class State:
         job = record.job
         self._leave_line(job)
         record.phase = Phase.PENDING
-        self._queues[job.queue].wait_for(job.profile.least)
+        self._queues[job.queue].ask(job.profile.most)
         self._queues[job.queue].charge(event.charge)
         self.pending[job.id] = Pending(
             job=job,
@@ -257,7 +260,7 @@ class State:
     def _leave_pending(self, job_id: str) -> None:
         pending = self.pending.pop(job_id)
         books = self._queues[pending.job.queue]
-        books.wait_no_more_for(pending.job.profile.least)
+        books.ask_no_more(pending.job.profile.most)
         books.charge(-pending.charge)
 
     def _start(self, event: ev.JobStarted) -> None:
@@ -303,6 +306,9 @@ class State:
         self._stop(event.job)
         self._retried[event.job] = record.attempts
         record.failures += event.cause == "failed"
+        if event.cause == "preempted":
+            self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
+            self._evicted[event.job] = self.now_ms
         self._enqueue(record.job)
 
     def _end(self, job_id: str, phase: Phase) -> None:

@@ -15,7 +15,7 @@ from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources, total
 from muster.sim.checker.fitting import Ever
 from muster.sim.checker.nodes import NodeBook
-from muster.sim.checker.shares import shares_of, waiting_in
+from muster.sim.checker.shares import demand_of, shares_of
 from muster.sim.checker.world import World, groups_of
 
 
@@ -61,7 +61,7 @@ class Books:
             self.started[run.job.queue] = self.started[run.job.queue] + run.resources
             self._hold_for_user(run.job, run.resources)
         self.ever = Ever(world)
-        self.shares = shares_of(world, self.ever, self.nodes, self.started)
+        self.shares = shares_of(world, self.ever, self.nodes)
         self.queues = {name: self._opening(name) for name in world.queues}
         for pending in world.pending.values():
             self.admit(pending.job, 0)
@@ -95,8 +95,8 @@ class Books:
         for name, queue in self.world.queues.items():
             if queue.started != self.started[name]:
                 yield f"queue {name}: its jobs hold {self.started[name]}, the snapshot says {queue.started}"
-            if queue.waiting != waiting_in(self.world, queue):
-                yield f"queue {name}: its jobs wait for {waiting_in(self.world, queue)}, not for {queue.waiting}"
+            if queue.demand != demand_of(self.world, queue):
+                yield f"queue {name}: its jobs ask for {demand_of(self.world, queue)}, not for {queue.demand}"
             told = {"usage": queue.account.usage, "fixed usage": queue.fixed.usage, "charges": queue.charged}
             for what, amount in told.items():
                 if sums[name, what] != amount:

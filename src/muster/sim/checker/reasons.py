@@ -64,6 +64,9 @@ class Truth:
                 yield from self._would_delay(job, waiting)
             case Reason.RESERVED:
                 yield from self._reserved(job, waiting)
+            case Reason.JUST_EVICTED:
+                if job.id not in self.world.snapshot.evicted:
+                    yield f"{job.id}: was not evicted at this moment"
             case Reason.BEHIND:
                 yield from self._behind(job, waiting)
             case Reason.QUEUE_CORDONED:

@@ -78,13 +78,14 @@ class Replay:
         self.books.give_back(pending)
 
     def _promise(self, action: Promise) -> Iterator[str]:
-        pending = self.world.pending.get(action.job)
-        if pending is None or action.job in self.returned | self._starting:
+        job = self.world.startable(action.job)
+        is_pending = action.job in self.world.pending or action.job in self.admitted
+        if job is None or not is_pending or action.job in self.returned | self._starting:
             yield f"{action.job}: gets a promise but is not pending"
             return
-        yield from self._attempt(pending.job, action.attempt)
+        yield from self._attempt(job, action.attempt)
         if action.reservation is not None:
-            yield from reservation_problems(self.world, pending.job, action.reservation)
+            yield from reservation_problems(self.world, job, action.reservation)
 
     def _attempt(self, job: Job, attempt: int) -> Iterator[str]:
         if attempt != self.world.attempt_of(job):

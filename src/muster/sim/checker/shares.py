@@ -66,7 +66,7 @@ class Shares:
         return _max_min(demands, self.queue_weights, there_is)[queue]
 
 
-def shares_of(world: World, ever: Ever, nodes: Mapping[str, NodeBook], started: Mapping[str, Resources]) -> Shares:
+def shares_of(world: World, ever: Ever, nodes: Mapping[str, NodeBook]) -> Shares:
     """Both shares at the beginning of a turn."""
     capacity = total(
         state.empty.free if world.takes_tasks(world.nodes[name]) else nodes[name].held
@@ -75,38 +75,42 @@ def shares_of(world: World, ever: Ever, nodes: Mapping[str, NodeBook], started: 
     wanted = {}
     for name, state in world.queues.items():
         bounds = (
-            started[name] + waiting_in(world, state, without=lambda profile: not ever.surely(profile)),
-            started[name] + waiting_in(world, state, without=ever.never),
+            demand_of(world, state, without=lambda profile: not ever.surely(profile)),
+            demand_of(world, state, without=ever.never),
         )
         least, most = (resources.capped(state.queue.quota).lowest(capacity) for resources in bounds)
         wanted[name] = (least, most)
     return Shares(
         capacity=capacity,
         whole=world.policy.weights.usage(capacity),
-        divisor=sum(state.queue.weight for state in world.queues.values() if _is_living(world, state, started)),
+        divisor=sum(state.queue.weight for state in world.queues.values() if _is_living(world, state)),
         wanted=wanted,
         queue_weights={name: state.queue.weight for name, state in world.queues.items()},
         weights=world.policy.weights,
     )
 
 
-def waiting_in(world: World, state: QueueState, without: Callable[[Profile], bool] = lambda _: False) -> Resources:
-    """What the queue's pending jobs ask for at their min, and its queued ones, `without` some of those."""
-    waiting = NOTHING
+def demand_of(world: World, state: QueueState, without: Callable[[Profile], bool] = lambda _: False) -> Resources:
+    """What the queue's running and pending jobs ask for at their max, and its queued ones, `without` some of those."""
+    demand = NOTHING
     for lane in state.lanes:
         if not without(lane.profile):
-            waiting = waiting + lane.profile.least * len(lane.jobs)
-    for pending in world.pending.values():
-        if pending.job.queue == state.queue.name:
-            waiting = waiting + pending.job.profile.least
-    return waiting
+            demand = demand + _at_max(lane.profile) * len(lane.jobs)
+    admitted = [*(pending.job for pending in world.pending.values()), *(run.job for run in world.running.values())]
+    for job in admitted:
+        if job.queue == state.queue.name:
+            demand = demand + _at_max(job.profile)
+    return demand
 
 
-def _is_living(world: World, state: QueueState, started: Mapping[str, Resources]) -> bool:
+def _at_max(profile: Profile) -> Resources:
+    return total(group.request.resources * group.max for group in profile.groups)
+
+
+def _is_living(world: World, state: QueueState) -> bool:
     if state.queue.cordoned:
         return False
-    in_use = bool(started[state.queue.name] or waiting_in(world, state))
-    return in_use or world.now_ms - state.active_ms < world.policy.share_memory_ms
+    return bool(demand_of(world, state)) or world.now_ms - state.active_ms < world.policy.share_memory_ms
 
 
 def _max_min(demands: Mapping[str, int], weights: Mapping[str, int], whole: int) -> dict[str, Fraction]:
