@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from worlds import a_job, a_world
 
-from muster.engine.placement import level
+from muster.engine.placement import step
 from muster.model.labels import Taint
 from muster.model.nodes import Node, hops
 from muster.model.plan import Start, Waiting
@@ -158,11 +158,14 @@ def test_a_gang_that_does_not_fit_leaves_no_trace():
 
     assert where(plan) == {"single": ["n"]}
     assert plan.verdicts["gang"].reason.name == "GANG_DOES_NOT_FIT"
-    assert (plan.verdicts["gang"].facts["placed"], plan.verdicts["gang"].facts["needed"]) == (1, 2)
+    # as the turn leaves the node, on which `single` now is
+    assert (plan.verdicts["gang"].facts["placed"], plan.verdicts["gang"].facts["needed"]) == (0, 2)
 
 
-def test_levels_grow_with_amounts_four_steps_a_doubling():
-    levels = [level(amount) for amount in range(1, 4097)]
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_the_scale_of_tightness_has_its_steps_per_doubling(steps):
+    scale = [step(amount, steps) for amount in range(4097)]
 
-    assert levels == sorted(levels)
-    assert level(4096) - level(2048) == 4
+    assert scale == sorted(scale)
+    assert set(scale) == set(range(scale[-1] + 1))
+    assert scale[4096] - scale[2048] == steps

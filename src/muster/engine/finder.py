@@ -12,7 +12,6 @@ from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.room import Span
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
-from muster.engine.wake import Contest
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
@@ -37,8 +36,8 @@ class Finder:
         self.fleet = snapshot.fleet
         self.ledger = ledger
         self.horizon = Horizon(snapshot)
-        self.contests: set[Contest] = set()
-        self._full: dict[Profile, Blocked] = {}
+        self.too_soon = False  # whether only flow protects someone from a head that would start in their place
+        self._full: set[Profile] = set()
         self._evicted = 0
 
     def evicted(self) -> None:
@@ -50,7 +49,7 @@ class Finder:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
         clusters = self.fleet.candidates(job.profile)
         if not clusters:
-            return Blocked(shortage=no_cluster(job.profile), only_delays=False)
+            return Blocked(only_delays=False)
         if job.profile not in self._full:
             widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
             for cluster in clusters:
@@ -60,7 +59,7 @@ class Finder:
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         blocked = self._why_not(job, clusters)
-        evicting = self._by_preemption(job, blocked.shortage)
+        evicting = self._by_preemption(job, clusters)
         if evicting is None:
             return blocked
         if self.policy.preemption is Preemption.ON:
@@ -68,16 +67,19 @@ class Finder:
         return replace(blocked, would_evict=evicting.units)
 
     def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
-        """What the job lacks where it lacks least. A profile for which there is no room at all is not tried again."""
-        if (known := self._full.get(job.profile)) is not None:
-            return known
+        """Whether only promises are in the way. A profile for which there is no room at all is not tried again."""
+        if job.profile in self._full:
+            return Blocked(only_delays=False)
         only_delays = self._only_delays(job, clusters)
-        span = self.horizon.span_from_now(job) if only_delays else self.horizon.span_regardless()
-        shortages = [Placer(self.fleet, span).shortage(job.profile, cluster) for cluster in clusters]
-        blocked = Blocked(shortage=max(shortages, key=lambda shortage: shortage.placed), only_delays=only_delays)
         if not only_delays:
-            self._full[job.profile] = blocked
-        return blocked
+            self._full.add(job.profile)
+        return Blocked(only_delays=only_delays)
+
+    def shortage(self, profile: Profile) -> Shortage:
+        """What the profile, for which there is no room, lacks where it lacks least."""
+        placer, clusters = Placer(self.fleet, self.horizon.span_regardless()), self.fleet.candidates(profile)
+        found = [placer.shortage(profile, cluster) for cluster in clusters]
+        return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""
@@ -113,15 +115,16 @@ class Finder:
         span.undo()
         return fits
 
-    def _by_preemption(self, job: Job, shortage: Shortage) -> Placed | None:
+    def _by_preemption(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
         """The job in the place of others who must give way to it."""
         left = self.policy.evictions_per_turn - self._evicted
-        if self.policy.preemption is Preemption.OFF or left <= 0:
+        if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
             return None
-        for cluster in self.fleet.candidates(job.profile):
-            claims = Claims(job, _scarce(shortage), self.ledger, self.now_ms)
+        resource = self._scarce(job, clusters)
+        for cluster in clusters:
+            claims = Claims(job, resource, self.ledger, self.now_ms)
             units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            self._note_too_soon(job, claims.too_soon)
+            self.too_soon = self.too_soon or bool(claims.too_soon)
             if units is not None and (found := self._without(job, cluster, units)):
                 tasks, horizon = found
                 if self.policy.preemption is Preemption.ON:
@@ -129,13 +132,15 @@ class Finder:
                 return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
         return None
 
-    def _note_too_soon(self, head: Job, queues: set[str]) -> None:
-        """From which queues the head may take once it has had less lately than they."""
-        floor = self.ledger.queues[head.queue].started_usage + self.ledger.least_usage(head)
-        for queue in queues:
-            usage = self.ledger.queues[queue].started_usage
-            contest = Contest(queue=head.queue, floor=floor, before=queue, before_floor=usage, wins_ties=True)
-            self.contests.add(contest)
+    def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
+        """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
+        span = self.horizon.span_regardless() if job.profile in self._full else self.horizon.span_from_now(job)
+        placer = Placer(self.fleet, span)
+        shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
+        asks = shortage.group.request.resources
+        if asks.get(shortage.dimension):
+            return shortage.dimension
+        return GPU if asks.get(GPU) else CPU
 
     def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
         """Whether the job could start if these units were gone; a quick no before the careful answer."""
@@ -164,11 +169,3 @@ class Finder:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
         return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
-
-
-def _scarce(shortage: Shortage) -> str:
-    """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
-    asks = shortage.group.request.resources
-    if asks.get(shortage.dimension):
-        return shortage.dimension
-    return GPU if asks.get(GPU) else CPU

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.engine.shares import Shares
+from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running, Task, least_usage_of, resources_of, usage_of
 from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
@@ -17,7 +18,11 @@ from muster.model.snapshot import QueueState, Snapshot
 
 @dataclass(slots=True, kw_only=True)
 class Holding:
-    """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started."""
+    """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started.
+
+    Flows that decide whose turn it is are those of the last mark (every 10 s), so that between two marks time
+    alone puts nobody before another.
+    """
 
     state: QueueState
     nominal: int
@@ -60,8 +65,9 @@ class Ledger:
         self.weights: Weights = snapshot.policy.weights
         self._least: dict[Profile, int] = {}
         self._now_ms, self._half_time_ms = snapshot.now_ms, snapshot.policy.half_time_ms
+        self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.reestimate_ms
         self.queues = {
-            state.queue.name: _holding(state, shares, self._now_ms, self._half_time_ms)
+            state.queue.name: self._holding(state)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
         }
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
@@ -96,7 +102,7 @@ class Ledger:
         holding = self.queues[pending.job.queue]
         account, fixed = holding.state.account, holding.state.fixed
         # What never started leaves no flow.
-        holding.flow = max(account.flow_at(self._now_ms, self._half_time_ms), holding.usage)
+        holding.flow = max(account.flow_at(_mark(account, self._mark_ms), self._half_time_ms), holding.usage)
         holding.fixed_flow = max(fixed.flow_at(self._now_ms, self._half_time_ms), holding.fixed_usage)
 
     def start(self, job: Job, tasks: tuple[Task, ...]) -> None:
@@ -144,21 +150,25 @@ class Ledger:
             holding.fixed_usage -= gone
             holding.fixed_flow = max(holding.fixed_flow - gone, holding.fixed_usage)
 
+    def _holding(self, state: QueueState) -> Holding:
+        name, budget = state.queue.name, state.queue.excess_budget
+        flow = state.account.flow_at(_mark(state.account, self._mark_ms), self._half_time_ms)
+        return Holding(
+            state=state,
+            nominal=self.shares.nominal[name],
+            entitled=self.shares.entitled[name],
+            flow=flow,
+            usage=state.account.usage,
+            started_usage=state.account.usage,
+            started_flow=flow,
+            started=state.started,
+            held=state.started,
+            fixed_flow=state.fixed.flow_at(self._now_ms, self._half_time_ms),
+            fixed_usage=state.fixed.usage,
+            budget_left=None if budget is None else budget - state.charged,
+        )
 
-def _holding(state: QueueState, shares: Shares, now_ms: int, half_time_ms: int) -> Holding:
-    name, budget = state.queue.name, state.queue.excess_budget
-    flow = state.account.flow_at(now_ms, half_time_ms)
-    return Holding(
-        state=state,
-        nominal=shares.nominal[name],
-        entitled=shares.entitled[name],
-        flow=flow,
-        usage=state.account.usage,
-        started_usage=state.account.usage,
-        started_flow=flow,
-        started=state.started,
-        held=state.started,
-        fixed_flow=state.fixed.flow_at(now_ms, half_time_ms),
-        fixed_usage=state.fixed.usage,
-        budget_left=None if budget is None else budget - state.charged,
-    )
+
+def _mark(account: Account, mark_ms: int) -> int:
+    """The last mark, or when usage last changed if that is later."""
+    return max(mark_ms, account.as_of_ms)

@@ -1,8 +1,8 @@
 """Where the tasks of a job go, inside one cluster (design.md 5.4).
 
-All or nothing. Tasks go to the node where the least opportunity is lost: the tightest fit, measured in
-steps of a logarithmic scale over the dimensions the task asks for, then node order; nodes with GPUs come
-last for those who ask for none. Filling the tightest node first also keeps the number of nodes small.
+All or nothing. Tasks go to the node where the least opportunity is lost: the tightest fit, measured in rough
+steps so that it can be indexed, then node order; nodes with GPUs come last for those who ask for none. Filling the
+tightest node first also keeps the number of nodes small.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from muster.engine.room import Span
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
-from muster.model.nodes import Node, Request, Room
-from muster.model.resources import CPU, GPU, MEMORY, PODS
+from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
+from muster.model.resources import CPU, GPU, MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +37,25 @@ class Shortage:
 Tasks = tuple[Task, ...]
 
 
-def level(amount: int) -> int:
-    """The step of an amount on a logarithmic scale with four steps per doubling."""
-    if amount < 4:
+def step(amount: int, steps: int) -> int:
+    """Where an amount stands on a logarithmic scale with so many steps (1, 2 or 4) per doubling."""
+    if amount < steps:
         return amount
-    shift = amount.bit_length() - 3
-    return (shift << 2) + (amount >> shift)
+    shift = amount.bit_length() - steps.bit_length()
+    return shift * steps + (amount >> shift)
 
 
-def tightness(node: Node, room: Room, request: Request) -> tuple[Any, ...]:
-    """Sort key: the smaller, the less opportunity is lost by putting such a task here."""
-    asks, free = request.resources, room.free
-    device = max((room.devices[index] for index in room.devices_for(request)), default=0) if request.gpus else 0
-    key: list[Any] = [not request.gpus and node.has_gpus, device]
-    key += [level(free.get(name)) for name in (GPU, CPU, MEMORY) if asks.get(name)]
-    key += [level(free.get(name)) for name in asks if name not in (GPU, CPU, MEMORY, PODS)]
-    key.append(node.key)
-    return tuple(key)
+def tightness(node: Node, room: Room, request: Request) -> tuple[int, ...]:
+    """Sort key, node order aside: the smaller, the less opportunity is lost by putting such a task here.
+
+    Who asks for whole devices goes where fewest are whole; who asks for a part of one, to the device it fills most;
+    who asks for none, first where there are none. Then counts how much is free, in rough steps.
+    """
+    if request.gpus and request.gpu_milli < DEVICE_MILLI:
+        return (min(free for free in room.devices if free >= request.gpu_milli),)
+    rough = (step(room.free.get(CPU), 4), step(room.free.get(MEMORY) >> 20, 1))
+    whole = room.devices.count(DEVICE_MILLI) if request.gpus else int(node.has_gpus)
+    return (whole, *rough)
 
 
 class Placer:
@@ -115,10 +116,12 @@ class Placer:
         request, span = group.request, self.span
         rooms = span.moments[0]
         fitting = [
-            (tightness(node, rooms[node.name], request), node.name) for node in nodes if span.fits(node.name, request)
+            (tightness(node, rooms[node.name], request), node.key, node.name)
+            for node in nodes
+            if span.fits(node.name, request)
         ]
         tasks: list[Task] = []
-        for _, name in [min(fitting)] if count == 1 and fitting else sorted(fitting):
+        for _, _, name in [min(fitting)] if count == 1 and fitting else sorted(fitting):
             while len(tasks) < count and span.fits(name, request):
                 devices = span.take(name, request)
                 tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))

@@ -29,7 +29,7 @@ from muster.engine.placement import never_fits
 from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
-from muster.engine.wake import Contest, next_wake
+from muster.engine.wake import next_wake
 from muster.model.jobs import Job, Pending, Reservation, Running
 from muster.model.plan import (
     Action,
@@ -80,7 +80,9 @@ class _Turn:
     def go_round(self) -> None:
         """Steps 2 to 4, from the books as they stand."""
         self.horizon.promised.clear()
-        self.finder.contests.clear()
+        self.finder.too_soon = False
+        self.blocked: list[tuple[Job, Blocked]] = []
+        self.reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}
         self.waiting: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
@@ -191,31 +193,13 @@ class _Turn:
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
-            elif not self._consider(job):
-                self._note_rivals(job)
-                if not self.policy.backfill:
-                    return
+            elif not self._consider(job) and not self.policy.backfill:
+                return
 
     def _hungriest_head(self) -> Job | None:
         offers = [job for line in self.lines.values() if (job := line.offer()) is not None]
         top = max((job.priority_class for job in offers), default=0)
         return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
-
-    def _note_rivals(self, blocked: Job) -> None:
-        """Whose turn could come before this job's as flows decay: that may be another one's reservation."""
-        if all(it.reservation.is_firm for it in self.horizon.promised.values()):
-            return
-        for line in self.lines.values():
-            rival = line.offer()
-            if rival is not None and rival.queue != blocked.queue:
-                contest = Contest(
-                    queue=rival.queue,
-                    floor=self.ledger.queues[rival.queue].usage + self.ledger.least_usage(rival),
-                    before=blocked.queue,
-                    before_floor=self.ledger.queues[blocked.queue].usage + self.ledger.least_usage(blocked),
-                    wins_ties=self._hunger(rival)[1:] < self._hunger(blocked)[1:],
-                )
-                self.finder.contests.add(contest)
 
     def _hunger(self, job: Job) -> tuple[int, int, str]:
         """Flow per weight with the job admitted, then usage per weight, then queue name."""
@@ -284,9 +268,12 @@ class _Turn:
     def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> bool:
         """Keep the room, and say so; or say why the job waits without."""
         if reservation is None or not self.horizon.promise(job, reservation):
-            self.waiting[job.id] = waiting.blocked(job, blocked, self.horizon.promised, self.policy)
+            if blocked.only_delays:
+                self.waiting[job.id] = waiting.would_delay(job, blocked, self.horizon.promised, self.policy)
+            else:
+                self.blocked.append((job, blocked))
             return False
-        self.waiting[job.id] = waiting.reserved(reservation, blocked)
+        self.reserved.append((job, reservation, blocked))
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
@@ -340,18 +327,29 @@ class _Turn:
 
     def close(self) -> Plan:
         """The plan, evictions first."""
+        self._say_what_is_short()
         for job_id in sorted(self.snapshot.evicted):
             self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             self.waiting[held.job.id] = waiting.held(held)
-        contests = self.finder.contests
+        wake_ms = next_wake(
+            self.snapshot, self.ledger, self.horizon, self.waiting, self.limited, too_soon=self.finder.too_soon
+        )
         return Plan(
             now_ms=self.now_ms,
             actions=(*self.evictions, *self._lasting_actions()),
             verdicts=self.moved | self.waiting,
             heads=self.heads,
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.waiting, self.limited, contests),
+            wake_ms=wake_ms,
         )
+
+    def _say_what_is_short(self) -> None:
+        """What blocked jobs lack, as the turn leaves the nodes."""
+        for job, blocked in self.blocked:
+            self.waiting[job.id] = waiting.blocked(job, blocked, self.finder.shortage(job.profile))
+        for job, reservation, blocked in self.reserved:
+            shortage = None if blocked.only_delays else self.finder.shortage(job.profile)
+            self.waiting[job.id] = waiting.reserved(reservation, blocked, shortage)
 
     def _lasting_actions(self) -> Iterator[Action]:
         """All actions but the promises that a later round improved or fulfilled."""

@@ -21,14 +21,12 @@ from muster.model.snapshot import Held
 class Blocked:
     """Why a job cannot start now. `only_delays`: there is room, but it is promised to others."""
 
-    shortage: Shortage
     only_delays: bool
     would_evict: tuple[Unit, ...] = ()
 
 
-def blocked(job: Job, why: Blocked, promised: Iterable[str], policy: Policy) -> Waiting:
-    """There is no room now, or it is promised."""
-    shortage = why.shortage
+def blocked(job: Job, why: Blocked, shortage: Shortage) -> Waiting:
+    """There is no room now."""
     facts: dict[str, Fact] = {
         "dimension": shortage.dimension,
         "short": shortage.short,
@@ -39,23 +37,25 @@ def blocked(job: Job, why: Blocked, promised: Iterable[str], policy: Policy) -> 
     }
     if shortage.dimension == "clusters":
         facts["case"] = "nothing"
-    if why.only_delays:
-        facts["reserved"] = sorted(promised)
-        bound_ms = policy.bound_ms(job)
-        facts["runs"] = None if bound_ms is None else bound_ms / 1000
-        return Waiting(reason=Reason.WOULD_DELAY, facts=facts)
     alone = job.profile.tasks_min == 1
     return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
 
 
-def reserved(reservation: Reservation, why: Blocked) -> Waiting:
-    """There is no room now, but some is kept for later."""
+def would_delay(job: Job, why: Blocked, promised: Iterable[str], policy: Policy) -> Waiting:
+    """There is room now, but it is promised."""
+    bound_ms = policy.bound_ms(job)
+    runs = None if bound_ms is None else bound_ms / 1000
+    return Waiting(reason=Reason.WOULD_DELAY, facts={"reserved": sorted(promised), "runs": runs, **_would_evict(why)})
+
+
+def reserved(reservation: Reservation, why: Blocked, shortage: Shortage | None) -> Waiting:
+    """There is no room now, or it is promised, but some is kept for later."""
     facts: dict[str, Fact] = {
         "cluster": reservation.cluster,
         "start": reservation.start_ms / 1000,
         "nodes": sorted({task.node for task in reservation.tasks}),
         "assumed": not reservation.is_firm,
-        "dimension": why.shortage.dimension,
+        "dimension": "promised" if shortage is None else shortage.dimension,
         **_would_evict(why),
     }
     return Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)

@@ -68,14 +68,16 @@ class Books:
 
     def _opening(self, name: str) -> Holding:
         state, policy, now_ms = self.world.queues[name], self.world.policy, self.world.now_ms
+        # Whose turn it is goes by flows as of every tenth second, or of a later change.
+        mark_ms = max(now_ms // policy.reestimate_ms * policy.reestimate_ms, state.account.as_of_ms)
         return Holding(
             queue=state.queue,
             started=self.started[name],
             held=self.started[name],
             started_usage=state.account.usage,
             usage=state.account.usage,
-            flow=state.account.flow_at(now_ms, policy.half_time_ms),
-            started_flow=state.account.flow_at(now_ms, policy.half_time_ms),
+            flow=state.account.flow_at(mark_ms, policy.half_time_ms),
+            started_flow=state.account.flow_at(mark_ms, policy.half_time_ms),
             fixed_usage=state.fixed.usage,
             fixed_flow=state.fixed.flow_at(now_ms, policy.half_time_ms),
             charged=state.charged,
