@@ -1,0 +1,171 @@
+"""Where a job can start now, and at whose cost: on free room, as promised, or in the place of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from muster.model.jobs import Job, Pending, Profile, Reservation, Running
+from muster.model.policy import Preemption
+from muster.model.resources import CPU, GPU
+from muster.model.snapshot import Snapshot
+from oracle.horizon import Horizon
+from oracle.ledger import Ledger
+from oracle.limits import widths_within_quota
+from oracle.placement import Placer, Shortage, Tasks, no_cluster
+from oracle.room import Span
+from oracle.victims import Claims, Unit, by_run, victims
+from oracle.waiting import Blocked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a job can start now; `units` must give way for it."""
+
+    cluster: str
+    tasks: Tasks
+    units: tuple[Unit, ...] = ()
+
+
+class Finder:
+    """Looks for room on the horizon, which it replaces when others give way."""
+
+    def __init__(self, snapshot: Snapshot, ledger: Ledger) -> None:
+        self.policy = snapshot.policy
+        self.now_ms = snapshot.now_ms
+        self.fleet = snapshot.fleet
+        self.ledger = ledger
+        self.horizon = Horizon(snapshot)
+        self.too_soon = False  # whether only flow protects someone from a head that would start in their place
+        self._full: set[Profile] = set()
+        self._evicted = 0
+
+    def evicted(self) -> None:
+        """Someone gave way: profiles that found no room may find some."""
+        self._evicted += 1
+        self._full.clear()
+
+    def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
+        """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
+        clusters = self.fleet.candidates(job.profile)
+        if not clusters:
+            return Blocked(only_delays=False)
+        if job.profile not in self._full:
+            widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
+            for cluster in clusters:
+                found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
+                if found is not None:
+                    return Placed(cluster=cluster, tasks=found)
+        if pending is not None and (as_promised := self._as_promised(pending)):
+            return as_promised
+        blocked = self._why_not(job, clusters)
+        evicting = self._by_preemption(job, clusters)
+        if evicting is None:
+            return blocked
+        if self.policy.preemption is Preemption.ON:
+            return evicting
+        return replace(blocked, would_evict=evicting.units)
+
+    def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
+        """Whether only promises are in the way. A profile for which there is no room at all is not tried again."""
+        if job.profile in self._full:
+            return Blocked(only_delays=False)
+        only_delays = self._only_delays(job, clusters)
+        if not only_delays:
+            self._full.add(job.profile)
+        return Blocked(only_delays=only_delays)
+
+    def shortage(self, profile: Profile) -> Shortage:
+        """What the profile, for which there is no room, lacks where it lacks least."""
+        placer, clusters = Placer(self.fleet, self.horizon.span_regardless()), self.fleet.candidates(profile)
+        found = [placer.shortage(profile, cluster) for cluster in clusters]
+        return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+
+    def may_still_use(self, job: Job, reservation: Reservation) -> bool:
+        """Whether every promised node is still there, takes tasks and suits the job."""
+        if reservation.cluster not in self.fleet.candidates(job.profile):
+            return False
+        suits = {
+            group.name: {node.name for node in self.fleet.open_matching(reservation.cluster, group.constraint)}
+            for group in job.profile.groups
+        }
+        return all(task.node in suits[task.group] for task in reservation.tasks)
+
+    def _as_promised(self, pending: Pending) -> Placed | None:
+        """The job on the nodes once promised to it, if its time has come and they are free."""
+        job, reservation = pending.job, pending.reservation
+        if reservation is None or reservation.start_ms > self.now_ms or not self.may_still_use(job, reservation):
+            return None
+        span, tasks = self.horizon.span_from_now(job), []
+        for task in reservation.tasks:
+            request = job.profile.group(task.group).request
+            if not span.fits(task.node, request):
+                span.undo()
+                return None
+            tasks.append(replace(task, devices=span.take(task.node, request)))
+        return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
+
+    def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:
+        """Whether there would be room if nobody had a promise."""
+        if not self.horizon.promised:
+            return False
+        span = self.horizon.span_regardless()
+        placer = Placer(self.fleet, span)
+        fits = any(placer.place(job.profile, cluster, job.profile.least_widths) for cluster in clusters)
+        span.undo()
+        return fits
+
+    def _by_preemption(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
+        """The job in the place of others who must give way to it."""
+        left = self.policy.evictions_per_turn - self._evicted
+        if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
+            return None
+        resource = self._scarce(job, clusters)
+        for cluster in clusters:
+            claims = Claims(job, resource, self.ledger, self.now_ms)
+            units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
+            self.too_soon = self.too_soon or bool(claims.too_soon)
+            if units is not None and (found := self._without(job, cluster, units)):
+                tasks, horizon = found
+                if self.policy.preemption is Preemption.ON:
+                    self.horizon = horizon
+                return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
+        return None
+
+    def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
+        """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
+        span = self.horizon.span_regardless() if job.profile in self._full else self.horizon.span_from_now(job)
+        placer = Placer(self.fleet, span)
+        shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
+        asks = shortage.group.request.resources
+        if asks.get(shortage.dimension):
+            return shortage.dimension
+        return GPU if asks.get(GPU) else CPU
+
+    def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+        """Whether the job could start if these units were gone; a quick no before the careful answer."""
+        span = Span([self.horizon.now])
+        for unit in units:
+            for task in unit.tasks:
+                request = unit.run.job.profile.group(task.group).request
+                span.give(task.node, request, task.devices, self.horizon.states[task.node].empty)
+        found = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        span.undo()
+        if found is None or not self.horizon.promised:
+            return found is not None
+        return self._without(job, cluster, units) is not None
+
+    def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
+        """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
+        gone = [(unit.run, unit.tasks) for unit in by_run(units)]
+        horizon = self.horizon.fork_without(gone)
+        least = job.profile.least_widths
+        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
+        if tasks is not None:
+            return tasks, horizon
+        # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
+        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
+        if tasks is None:
+            return None
+        run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
+        return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None

@@ -1,0 +1,311 @@
+"""Reservations and what they leave to others (design.md 4.5).
+
+The horizon knows the room now and, for each promise made to a blocked job, the room at the moment it is
+to start. A later job may overtake when it fits now and at every promised moment before it ends: then it
+runs on room no reservation needs, or is gone in time. Nothing else needs to be said about backfilling.
+
+Ends that someone stated are counted on. Ends nobody knows help to choose when a reservation starts, but
+never to let a third job in: at a promised moment only those tasks are taken to be gone that are stated
+to be, or that the promise itself waits for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import groupby
+
+from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
+from muster.model.names import NameKey
+from muster.model.nodes import Request
+from muster.model.snapshot import Snapshot
+from oracle.placement import Headcount, Placer
+from oracle.room import Rooms, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """A running job and when we take it to leave; `is_stated` when that is not our guess."""
+
+    run: Running
+    end_ms: int
+    is_stated: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Promised:
+    """A promise, and the rooms at the moment it starts with all promises kept."""
+
+    job: Job
+    reservation: Reservation
+    rooms: Rooms
+
+    @property
+    def order(self) -> tuple[int, NameKey]:
+        """First start first."""
+        return (self.reservation.start_ms, self.job.key)
+
+    @property
+    def end_ms(self) -> int:
+        """When the promised job will be gone again."""
+        known_ms = self.job.known_ms
+        return NEVER_MS if known_ms is None else self.reservation.start_ms + known_ms
+
+    def is_under_way(self, moment_ms: int) -> bool:
+        """Whether the promised job will be running at that moment."""
+        return self.reservation.start_ms <= moment_ms < self.end_ms
+
+
+MayEvict = Callable[[Running], bool]
+
+
+class Horizon:
+    """The room now and at every promised moment."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.fleet = snapshot.fleet
+        self.policy = snapshot.policy
+        self.now_ms = snapshot.now_ms
+        self.states = snapshot.nodes
+        self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
+        self.promised: dict[str, Promised] = {}
+        self._line = sorted(snapshot.running, key=_by_end)
+        self.may_give_way: dict[str, list[Running]] = {}
+        for run in self._line:
+            if self._may_give_way(run):
+                self.may_give_way.setdefault(run.job.queue, []).append(run)
+
+    def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
+        """The horizon as it would be if these tasks were gone."""
+        other = object.__new__(Horizon)
+        other.fleet, other.policy, other.now_ms, other.states = self.fleet, self.policy, self.now_ms, self.states
+        other.now = self.now.copy()
+        other.promised = {name: replace(it) for name, it in self.promised.items()}
+        other._line = list(self._line)
+        other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
+        for run, tasks in victims:
+            other._leave(other.now, run.job, tasks)
+            other._line.remove(run)
+            other.may_give_way[run.job.queue].remove(run)
+            if left := tuple(task for task in run.tasks if task not in tasks):
+                narrower = replace(run, tasks=left)
+                insort(other._line, narrower, key=_by_end)
+                other.may_give_way[run.job.queue].append(narrower)
+        other._rebuild()
+        return other
+
+    def _may_give_way(self, run: Running) -> bool:
+        """Whether anything of a running job could be evicted now, if someone has a right to it.
+
+        Not at the very moment it started: that would only be a start too many.
+        """
+        if self.now_ms < run.protected_until_ms or self.now_ms == run.started_ms:
+            return False
+        return run.is_expired(self.now_ms) or bool(run.surplus())
+
+    def started(self, run: Running) -> None:
+        """A job took room on a span of ours: it stays until its end."""
+        insort(self._line, run, key=_by_end)
+
+    # -- what others may use ---------------------------------------------------------------------------
+
+    def span_from_now(self, job: Job) -> Span:
+        """The room a job may use if it starts now."""
+        # A promise that is due at this very moment is kept as well.
+        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))])
+
+    def span_regardless(self) -> Span:
+        """The room there is now, promised to someone or not."""
+        return Span([self.now])
+
+    def in_the_way_from(self, job: Job) -> int:
+        """How long jobs like this one must run at least to meet the same promises: they would fare the same."""
+        end_ms = _end(self.now_ms, self.policy.bound_ms(job))
+        starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
+        return max(starts, default=self.now_ms) - self.now_ms + 1
+
+    def overtaken_by(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
+        """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
+        if job.known_ms is not None or job.lifetime_ms is None:
+            return ()
+        later_ms = self.now_ms + job.lifetime_ms
+        passed = [it for it in self.promised.values() if it.reservation.start_ms >= later_ms]
+        return tuple(sorted(it.job.id for it in passed if not _takes(it.rooms, job, tasks)))
+
+    def keeps_promises_beside(self, run: Running) -> bool:
+        """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
+        self.started(run)
+        return self._rebuild(stays=run)
+
+    def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
+        """Rooms at the promised moments strictly between two others."""
+        inside = [it for it in self.promised.values() if start_ms < it.reservation.start_ms < end_ms]
+        return [it.rooms for it in sorted(inside, key=lambda it: it.order)]
+
+    # -- promises --------------------------------------------------------------------------------------
+
+    def promise(self, job: Job, reservation: Reservation) -> bool:
+        """Keep room for the job; False, and nothing changed, if that is not possible."""
+        self.promised[job.id] = Promised(job=job, reservation=reservation, rooms={})
+        if self._rebuild():
+            return True
+        self.withdraw(job)
+        return False
+
+    def withdraw(self, job: Job) -> None:
+        """The job no longer needs its promise."""
+        if self.promised.pop(job.id, None) is not None:
+            self._rebuild()
+
+    def soonest(self, job: Job, cluster: str, may_evict: MayEvict) -> Reservation | None:
+        """Where and when in the cluster the job can start soonest without delaying any promise."""
+        rooms, gone = self.now.copy(), []
+        headcount = Headcount(Placer(self.fleet, Span([rooms])), job.profile, cluster)
+        for moment_ms, leaving in self._moments_to_try(job, cluster, may_evict):
+            for stay in leaving:
+                gone.append(stay)
+                self._leave(rooms, stay.run.job, stay.run.tasks)
+                for node in {task.node for task in stay.run.tasks}:
+                    headcount.refresh(node)
+            if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
+                nodes = {task.node for task in tasks}
+                guesses = [stay for stay in gone if not stay.is_stated]
+                firm = not any(task.node in nodes for stay in guesses for task in stay.run.tasks)
+                return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
+        return None
+
+    def _place_at(self, moment_ms: int, rooms: Rooms, job: Job, cluster: str) -> tuple[Task, ...] | None:
+        """The job at its min at a later moment, beside every promise; `rooms` are those of the moment without them."""
+        at_moment = rooms.copy()
+        for it in self.promised.values():
+            if it.is_under_way(moment_ms):
+                for task, request in _requests(it.job, it.reservation.tasks):
+                    at_moment[task.node] = at_moment[task.node].take(request, task.devices)
+        span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
+        return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+
+    def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
+        """Every later moment at which room may appear in the cluster, with those who leave then."""
+        guessed = [_as_seen_by(job, stay, self.now_ms, may_evict) for stay in self.guessed()]
+        guessed.sort(key=lambda stay: (stay.end_ms, stay.run.job.key))
+        ends = sorted(it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS)
+        line = merge(
+            ((stay.end_ms, stay) for stay in self._stated()),
+            ((stay.end_ms, stay) for stay in guessed),
+            ((end_ms, None) for end_ms in ends),
+            key=lambda entry: entry[0],
+        )
+        for moment_ms, entries in groupby(line, key=lambda entry: entry[0]):
+            yield moment_ms, [stay for _, stay in entries if stay is not None and stay.run.cluster == cluster]
+
+    # -- ends ------------------------------------------------------------------------------------------
+
+    def _stated(self) -> Iterator[Stay]:
+        """Those whose end someone stated and who are not over it, first end first."""
+        first = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
+        for place in range(first, len(self._line)):
+            run = self._line[place]
+            if run.end_ms == NEVER_MS:
+                return
+            yield Stay(run=run, end_ms=run.end_ms, is_stated=True)
+
+    def next_stated_end(self) -> Stay | None:
+        """The first of those who run whose end was stated and is still to come."""
+        return next(self._stated(), None)
+
+    def guessed(self) -> list[Stay]:
+        """Those whose end nobody knows, or who overran it, first guess first.
+
+        They have as long to go as they have run, at least 10 minutes; counted in steps of 10 s, so that a
+        reservation does not move with every tick of the clock.
+        """
+        overran = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
+        unknown = bisect_right(self._line, NEVER_MS - 1, key=lambda run: run.end_ms)
+        now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
+        stays = [
+            Stay(run=run, end_ms=now_ms + max(now_ms - run.started_ms, self.policy.unknown_end_ms), is_stated=False)
+            for run in (*self._line[:overran], *self._line[unknown:])
+        ]
+        return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
+
+    def _leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
+        for task, request in _requests(job, tasks):
+            rooms[task.node] = rooms[task.node].give(request, task.devices, self.states[task.node].empty)
+
+    # -- rooms at promised moments ---------------------------------------------------------------------
+
+    def _rebuild(self, stays: Running | None = None) -> bool:
+        """Work out the rooms at every promised moment again; False if a firm promise finds no room.
+
+        Those of unknown end may be taken to leave in time for a promise, except the one who `stays`.
+        """
+        order = sorted(self.promised.values(), key=lambda it: it.order)
+        for it in order:
+            moment_ms, rooms = it.reservation.start_ms, self.now.copy()
+            for stay in self._stated():
+                if stay.end_ms > moment_ms:
+                    break
+                self._leave(rooms, stay.run.job, stay.run.tasks)
+            guessed = [stay for stay in self.guessed() if stay.run is not stays]
+            for other in order:
+                if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
+                    return False
+            it.rooms = rooms
+        return True
+
+    def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
+        """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
+        for task, request in _requests(it.job, it.reservation.tasks):
+            while not _holds(rooms, task, request):
+                if it.reservation.is_firm:
+                    return False
+                leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
+                if leaver is None:
+                    break  # nobody else may have the room, but more cannot be said
+                guessed.remove(leaver)
+                self._leave(rooms, leaver.run.job, leaver.run.tasks)
+            rooms[task.node] = rooms[task.node].take(request, task.devices)
+        return True
+
+
+def _by_end(run: Running) -> tuple[int, NameKey]:
+    return (run.end_ms, run.job.key)
+
+
+def _end(start_ms: int, bound_ms: int | None) -> int:
+    return NEVER_MS if bound_ms is None else start_ms + bound_ms
+
+
+def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
+    """A job of unknown end leaves with its lifetime, if this job may then evict it."""
+    run = stay.run
+    if run.job.lifetime_ms is None or not (job.id in run.overtook or may_evict(run)):
+        return stay
+    expiry_ms = max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
+    return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay
+
+
+def _requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
+    requests = {group.name: group.request for group in job.profile.groups}
+    for task in tasks:
+        yield task, requests[task.group]
+
+
+def _takes(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> bool:
+    """Whether the rooms have room for these tasks where they are."""
+    left = {task.node: rooms[task.node] for task in tasks}
+    for task, request in _requests(job, tasks):
+        if not _holds(left, task, request):
+            return False
+        left[task.node] = left[task.node].take(request, task.devices)
+    return True
+
+
+def _holds(rooms: Rooms, task: Task, request: Request) -> bool:
+    """Whether the task fits on its node, on the very devices it was promised."""
+    if task.node not in rooms or not rooms[task.node].fits(request):
+        return False
+    devices = rooms[task.node].devices
+    return all(devices[index] >= request.gpu_milli for index in task.devices)

@@ -1,0 +1,90 @@
+"""What each queue's share of the fleet is, by two measures (design.md 4.2).
+
+The nominal share is a promise to everyone who may come: weight over the weights of all living queues.
+The entitled share is about now: the fleet divided among those who want some of it, by weight, nobody
+given more than they ask for (demand-capped weighted max-min).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from muster.model.fleet import Fleet
+from muster.model.resources import Resources, total
+from muster.model.snapshot import NodeState, QueueState, Snapshot
+from oracle.placement import never_fits
+
+
+def capacity(fleet: Fleet, nodes: Mapping[str, NodeState]) -> Resources:
+    """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
+    takes_tasks = {name: fleet.takes_tasks(node) for name, node in fleet.nodes.items()}
+    return total(state.empty.free if takes_tasks[name] else state.held for name, state in nodes.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Shares in micro-units of usage. `divisor` is the sum of weights that nominal shares are divided by."""
+
+    capacity: Resources
+    usage: int
+    divisor: int
+    nominal: Mapping[str, int]
+    entitled: Mapping[str, int]
+    wanted: Mapping[str, Resources]
+    weights: Mapping[str, int]
+    _by_resource: dict[str, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    def entitled_to(self, resource: str) -> Mapping[str, int]:
+        """Each queue's entitled part of one resource: the same division, by what is wanted of it."""
+        if resource not in self._by_resource:
+            demands = {name: wanted.get(resource) for name, wanted in self.wanted.items()}
+            self._by_resource[resource] = entitled_shares(demands, self.weights, self.capacity.get(resource))
+        return self._by_resource[resource]
+
+
+def shares(snapshot: Snapshot) -> Shares:
+    """Both shares of every queue."""
+    whole = capacity(snapshot.fleet, snapshot.nodes)
+    usage = snapshot.policy.weights.usage(whole)
+    divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
+    wanted = {state.queue.name: _wanted(state, snapshot.fleet, whole) for state in snapshot.queues}
+    demands = {name: snapshot.policy.weights.usage(resources) for name, resources in wanted.items()}
+    weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
+    return Shares(
+        capacity=whole,
+        usage=usage,
+        divisor=divisor,
+        nominal={name: usage * weight // divisor if divisor else usage for name, weight in weights.items()},
+        entitled=entitled_shares(demands, weights, usage),
+        wanted=wanted,
+        weights=weights,
+    )
+
+
+def counts_as_living(state: QueueState, snapshot: Snapshot) -> bool:
+    """Queues nobody has used for long do not hold back room for newcomers (ADR 0010)."""
+    recent = state.active_ms > snapshot.now_ms - snapshot.policy.share_memory_ms
+    return not state.queue.cordoned and (recent or bool(state.demand))
+
+
+def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whole: int) -> dict[str, int]:
+    """Weighted max-min: fill everyone at the same rate per weight; whoever has enough stops."""
+    entitled = dict.fromkeys(demands, 0)
+    left, weight_left = whole, sum(weights[name] for name in demands if demands[name])
+    hungry = [name for name in demands if demands[name]]
+    for name in sorted(hungry, key=lambda name: (Fraction(demands[name], weights[name]), name)):
+        share = min(demands[name], left * weights[name] // weight_left)
+        entitled[name] = share
+        left -= share
+        weight_left -= weights[name]
+    return entitled
+
+
+def _wanted(state: QueueState, fleet: Fleet, whole: Resources) -> Resources:
+    """What the queue could hold at most: all jobs that can ever fit, within its quota and what there is at all."""
+    never = total(
+        lane.profile.most * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
+    )
+    return (state.demand - never).capped(state.queue.quota).lowest(whole)

@@ -1,0 +1,112 @@
+"""When the passing of time alone could change what a turn decided.
+
+A turn before that moment, with nothing new, decides the same: it may be skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from muster.model.jobs import Job
+from muster.model.plan import Verdict, Waiting
+from muster.model.policy import Policy, Preemption
+from muster.model.reasons import Happening, Reason
+from muster.model.snapshot import Snapshot
+from oracle.horizon import Horizon
+from oracle.ledger import Ledger
+from oracle.limits import over_share_limit
+from oracle.placement import never_fits
+
+
+def next_wake(
+    snapshot: Snapshot,
+    ledger: Ledger,
+    horizon: Horizon,
+    waits: Mapping[str, Verdict],
+    limited: Iterable[tuple[Job, Reason]],
+    *,
+    too_soon: bool,
+) -> int | None:
+    """The first later moment at which time alone could change a verdict; None if never."""
+    waiting = [verdict for verdict in waits.values() if isinstance(verdict, Waiting)]
+    moments = [
+        *_ageing(snapshot),
+        *_lifetimes(snapshot, waiting),
+        *_moving_reservations(snapshot, ledger, horizon, waiting),
+        *_decay(snapshot, ledger, limited),
+    ]
+    if any(Happening.NEXT_TURN in verdict.reason.until for verdict in waiting):
+        moments.append(snapshot.now_ms + 1)
+    if too_soon and _is_any_decaying(ledger):
+        moments.append(_next_mark(snapshot.now_ms, snapshot.policy))
+    return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
+
+
+def _ageing(snapshot: Snapshot) -> Iterator[int]:
+    """A waiting job turns aged, and could take a reservation."""
+    if not snapshot.policy.reservations:
+        return
+    for state in snapshot.queues:
+        for lane in () if state.queue.cordoned else state.lanes:
+            if lane.jobs and never_fits(snapshot.fleet, lane.profile) is None:
+                yield lane.jobs[0].submit_ms + snapshot.policy.aging_after_ms
+
+
+def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
+    """A running job outlives its lifetime while someone waits for room."""
+    hopeful = any(Happening.LIFETIME_ENDED in verdict.reason.until for verdict in waiting)
+    if not hopeful or snapshot.policy.preemption is Preemption.OFF:
+        return
+    for run in snapshot.running:
+        yield run.protected_until_ms
+        if run.job.lifetime_ms is not None:
+            yield max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
+
+
+def _moving_reservations(
+    snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]
+) -> Iterator[int]:
+    """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
+    if not horizon.promised:
+        return
+    for promised in horizon.promised.values():
+        if promised.reservation.is_firm:
+            yield promised.reservation.start_ms
+    if (next_end := horizon.next_stated_end()) is not None:
+        yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
+    if all(promised.reservation.is_firm for promised in horizon.promised.values()):
+        return
+    # Guesses move away with time. That changes their order among each other while some are at their least, their
+    # order against ends that were stated, and what a bounded job may pass. And as flows decay, somebody else's turn
+    # may come first, and with it the reservation.
+    since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
+    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
+    bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
+    if is_moving or bounded or _is_any_decaying(ledger):
+        yield _next_mark(snapshot.now_ms, snapshot.policy)
+
+
+def _next_mark(now_ms: int, policy: Policy) -> int:
+    return now_ms - now_ms % policy.reestimate_ms + policy.reestimate_ms
+
+
+def _is_any_decaying(ledger: Ledger) -> bool:
+    return any(holding.flow > holding.usage for holding in ledger.queues.values())
+
+
+def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[Job, Reason]]) -> Iterator[int]:
+    """Flow falls below what a limit asks for."""
+    for job, reason in limited:
+        if Happening.FLOW_DECAYED not in reason.until:
+            continue
+        holding = ledger.queues[job.queue]
+        if reason is Reason.OVER_SHARE:
+            limit = over_share_limit(holding, ledger, snapshot.policy)
+            account, used = holding.state.fixed, holding.fixed_usage
+        else:
+            limit, account, used = holding.nominal, holding.state.account, holding.usage
+        if used + ledger.least_usage(job) > limit:
+            continue
+        moment_ms = account.when_at_most(limit, snapshot.now_ms, snapshot.policy.half_time_ms)
+        if moment_ms is not None:
+            yield moment_ms if reason is Reason.OVER_SHARE else _next_mark(moment_ms - 1, snapshot.policy)

@@ -1,0 +1,44 @@
+"""The engine decides what the plain oracle decides, byte for byte, on every turn of random worlds."""
+
+from __future__ import annotations
+
+import oracle
+from hypothesis import given
+from worlds import EVERYTHING, EXACT, Knobs, scenarios
+
+from muster.model.plan import Plan
+from muster.model.snapshot import Snapshot
+from muster.sim.scenario.scenario import Scenario
+from muster.sim.simulate import Simulation
+
+
+def told(plan: Plan) -> str:
+    """A plan in full."""
+    return repr((plan.now_ms, plan.actions, sorted(plan.verdicts.items()), sorted(plan.heads.items()), plan.wake_ms))
+
+
+def assert_same_plans(scenario: Scenario) -> None:
+    """Every turn of a simulation, held against the oracle."""
+
+    def compare(snapshot: Snapshot, made: Plan) -> None:
+        assert told(made) == told(oracle.plan(snapshot))
+
+    simulation = Simulation(scenario, estimates=False)
+    simulation.run.watch = compare
+    for _ in simulation:
+        pass
+
+
+@given(scenarios(EVERYTHING))
+def test_property_the_engine_decides_as_the_oracle_does(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
+
+
+@given(scenarios(EXACT))
+def test_property_the_engine_decides_as_the_oracle_does_where_every_end_is_known(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
+
+
+@given(scenarios(Knobs(clusters=3, nodes=12, queues=6, entries=40)))
+def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
