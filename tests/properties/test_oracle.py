@@ -39,6 +39,6 @@ def test_property_the_engine_decides_as_the_oracle_does_where_every_end_is_known
     assert_same_plans(scenario)
 
 
-@given(scenarios(Knobs(clusters=3, nodes=12, queues=6, entries=40)))
+@given(scenarios(Knobs(nodes=10, queues=4, entries=40)))
 def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
     assert_same_plans(scenario)
