@@ -98,7 +98,8 @@ class _Turn:
         evicted, acted = self._before
         if len(self.actions) == acted:
             return False
-        return len(self.evictions) > evicted or bool(self.horizon.promised) or self._heard_aged
+        has_promises = bool(self.pending or self.horizon.promised)
+        return len(self.evictions) > evicted or has_promises or self._heard_aged
 
     def _is_out(self, job: Job) -> bool:
         """Whether the job stands in line no more; who was evicted at this very moment comes back at the next."""

@@ -132,7 +132,7 @@ def limited_world() -> World:
 
 def queues_in_turn() -> World:
     """Two equal queues with two jobs each: a-0, b-0, a-1, b-1."""
-    world = a_world(over_share=None).with_node(cpu=4)
+    world = a_world(over_share=None, reservations=0).with_node(cpu=4)
     return world.with_jobs(*(a_job(queue).cpu(1) for queue in "ab" for _ in range(2)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import NEVER_MS, Job
-from muster.model.plan import Admit, Plan
+from muster.model.plan import Admit, Evict, Plan, Waiting
+from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
 
@@ -36,13 +37,23 @@ def _bound_ms(world: World, job: Job) -> int:
 
 
 class FillingOrder:
-    """The heads that the plan admits, each until its turn comes."""
+    """The heads that the plan admits, each until its turn comes.
+
+    A turn that evicts or reserves may look again at a head it passed over, when a way has opened for it: there a plan
+    does not show whose turn came first.
+    """
 
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
         admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
         heads = (_head(world, queue) for queue in world.queues)
-        self._to_come = {head.queue: head for head in heads if head is not None and head.id in admitted}
+        waiting = (verdict for verdict in plan.verdicts.values() if isinstance(verdict, Waiting))
+        looks_once = not (
+            world.pending
+            or any(isinstance(action, Evict) for action in plan.actions)
+            or any(verdict.reason is Reason.RESERVED for verdict in waiting)
+        )
+        self._to_come = {head.queue: head for head in heads if looks_once and head is not None and head.id in admitted}
 
     def problems(self, books: Books, job: Job) -> Iterator[str]:
         """Heads that should have been admitted before this job, and are only later."""
