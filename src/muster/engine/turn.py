@@ -139,7 +139,8 @@ class _Turn:
             self._start(job, pending.attempt, placed)
             return
         new = self._soonest(job)
-        if old is not None and (new is None or old.start_ms <= new.start_ms):
+        # What holds for sure is not given up for a guess, however soon.
+        if old is not None and (new is None or not new.is_firm or old.start_ms <= new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
             self._return(pending, waiting.never(job, shortage, self.fleet))
