@@ -1,0 +1,12 @@
+"""The hot loops, over arrays: the same source as plain Python and as machine code (jit.py).
+
+    face = kernels.suited_to(len(tasks))
+    nodes = face(placing.place)(board, tasks)
+
+Kernel modules import numpy and one another, nothing else of Muster: their machine code is kept by the
+sources of this package alone.
+"""
+
+from muster.engine.kernels.jit import Face, compiled, compiled_if_cached, kernel, plain, suited_to
+
+__all__ = ["Face", "compiled", "compiled_if_cached", "kernel", "plain", "suited_to"]
