@@ -208,8 +208,10 @@ class World:
         return self
 
     def snapshot(self) -> Snapshot:
-        """What a turn at this moment would know."""
-        return self.state.freeze(self.now_ms)
+        """What a turn at this moment would know, to be kept."""
+        snapshot = self.state.freeze(self.now_ms)
+        snapshot.settle()
+        return snapshot
 
     def turn(self) -> Plan:
         """Take a turn at this moment and carry out its plan."""

@@ -9,7 +9,7 @@ from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
-from oracle.horizon import Horizon
+from oracle.horizon import Horizon, requests, takes
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.placement import Placer, Shortage, Tasks, no_cluster
@@ -36,7 +36,6 @@ class Finder:
         self.fleet = snapshot.fleet
         self.ledger = ledger
         self.horizon = Horizon(snapshot)
-        self.too_soon = False  # whether only flow protects someone from a head that would start in their place
         self._full: set[Profile] = set()
         self._evicted = 0
 
@@ -124,9 +123,10 @@ class Finder:
         for cluster in clusters:
             claims = Claims(job, resource, self.ledger, self.now_ms)
             units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            self.too_soon = self.too_soon or bool(claims.too_soon)
             if units is not None and (found := self._without(job, cluster, units)):
                 tasks, horizon = found
+                if len(needed := self._needed(job, tasks, units)) < len(units):
+                    units, horizon = needed, self._with_in_place_of(job, tasks, needed)
                 if self.policy.preemption is Preemption.ON:
                     self.horizon = horizon
                 return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
@@ -154,6 +154,25 @@ class Finder:
         if found is None or not self.horizon.promised:
             return found is not None
         return self._without(job, cluster, units) is not None
+
+    def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
+        """The units that must go for these very tasks; another placement may have needed others."""
+        needed = units
+        for unit in () if self.horizon.promised else units:
+            fewer = [other for other in needed if other is not unit]
+            rooms = self.horizon.now.copy()
+            for other in fewer:
+                self.horizon.leave(rooms, other.run.job, other.tasks)
+            if takes(rooms, job, tasks):
+                needed = fewer
+        return needed
+
+    def _with_in_place_of(self, job: Job, tasks: Tasks, units: list[Unit]) -> Horizon:
+        """The horizon with these tasks on their nodes and the units gone."""
+        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        for task, request in requests(job, tasks):
+            horizon.now[task.node] = horizon.now[task.node].take(request, task.devices)
+        return horizon
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""

@@ -86,7 +86,7 @@ class Horizon:
         other._line = list(self._line)
         other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
-            other._leave(other.now, run.job, tasks)
+            other.leave(other.now, run.job, tasks)
             other._line.remove(run)
             other.may_give_way[run.job.queue].remove(run)
             if left := tuple(task for task in run.tasks if task not in tasks):
@@ -130,9 +130,9 @@ class Horizon:
         """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
         if job.known_ms is not None or job.lifetime_ms is None:
             return ()
-        later_ms = self.now_ms + job.lifetime_ms
+        later_ms = self.now_ms + max(job.lifetime_ms, 1)
         passed = [it for it in self.promised.values() if it.reservation.start_ms >= later_ms]
-        return tuple(sorted(it.job.id for it in passed if not _takes(it.rooms, job, tasks)))
+        return tuple(sorted(it.job.id for it in passed if not takes(it.rooms, job, tasks)))
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
@@ -166,7 +166,7 @@ class Horizon:
         for moment_ms, leaving in self._moments_to_try(job, cluster, may_evict):
             for stay in leaving:
                 gone.append(stay)
-                self._leave(rooms, stay.run.job, stay.run.tasks)
+                self.leave(rooms, stay.run.job, stay.run.tasks)
                 for node in {task.node for task in stay.run.tasks}:
                     headcount.refresh(node)
             if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
@@ -181,7 +181,7 @@ class Horizon:
         at_moment = rooms.copy()
         for it in self.promised.values():
             if it.is_under_way(moment_ms):
-                for task, request in _requests(it.job, it.reservation.tasks):
+                for task, request in requests(it.job, it.reservation.tasks):
                     at_moment[task.node] = at_moment[task.node].take(request, task.devices)
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
         return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
@@ -230,8 +230,9 @@ class Horizon:
         ]
         return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
 
-    def _leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
-        for task, request in _requests(job, tasks):
+    def leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
+        """Tasks of a job leave their nodes."""
+        for task, request in requests(job, tasks):
             rooms[task.node] = rooms[task.node].give(request, task.devices, self.states[task.node].empty)
 
     # -- rooms at promised moments ---------------------------------------------------------------------
@@ -247,7 +248,7 @@ class Horizon:
             for stay in self._stated():
                 if stay.end_ms > moment_ms:
                     break
-                self._leave(rooms, stay.run.job, stay.run.tasks)
+                self.leave(rooms, stay.run.job, stay.run.tasks)
             guessed = [stay for stay in self.guessed() if stay.run is not stays]
             for other in order:
                 if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
@@ -257,7 +258,7 @@ class Horizon:
 
     def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
         """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
-        for task, request in _requests(it.job, it.reservation.tasks):
+        for task, request in requests(it.job, it.reservation.tasks):
             while not _holds(rooms, task, request):
                 if it.reservation.is_firm:
                     return False
@@ -265,7 +266,7 @@ class Horizon:
                 if leaver is None:
                     break  # nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
-                self._leave(rooms, leaver.run.job, leaver.run.tasks)
+                self.leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)
         return True
 
@@ -287,16 +288,17 @@ def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
     return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay
 
 
-def _requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
+def requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
+    """What each task asks of its node."""
     requests = {group.name: group.request for group in job.profile.groups}
     for task in tasks:
         yield task, requests[task.group]
 
 
-def _takes(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> bool:
+def takes(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> bool:
     """Whether the rooms have room for these tasks where they are."""
     left = {task.node: rooms[task.node] for task in tasks}
-    for task, request in _requests(job, tasks):
+    for task, request in requests(job, tasks):
         if not _holds(left, task, request):
             return False
         left[task.node] = left[task.node].take(request, task.devices)

@@ -20,8 +20,8 @@ from oracle.shares import Shares
 class Holding:
     """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started.
 
-    Flows that decide whose turn it is are those of the last mark (every 10 s), so that between two marks time
-    alone puts nobody before another.
+    Flows that decide whose turn it is are those of the last mark (eight in a half time) or of the queue's last change,
+    so that between two marks time alone puts nobody before another.
     """
 
     state: QueueState
@@ -64,8 +64,9 @@ class Ledger:
         self.shares = shares
         self.weights: Weights = snapshot.policy.weights
         self._least: dict[Profile, int] = {}
+        self._changed: set[str] = set()
         self._now_ms, self._half_time_ms = snapshot.now_ms, snapshot.policy.half_time_ms
-        self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.reestimate_ms
+        self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.flow_step_ms
         self.queues = {
             state.queue.name: self._holding(state)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
@@ -84,6 +85,14 @@ class Ledger:
         if usage is None:
             usage = self._least[job.profile] = least_usage_of(job.profile, self.weights)
         return usage
+
+    def settle(self) -> None:
+        """What the next turn would find: of queues that changed, flows are those of this very moment."""
+        for holding in self.queues.values():
+            if holding.name in self._changed:
+                flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
+                holding.started_flow = max(flow, holding.started_usage)
+                holding.flow = max(holding.started_flow, holding.usage)
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""
@@ -114,6 +123,7 @@ class Ledger:
         holding.started_usage += usage
         holding.started_flow = max(holding.started_flow, holding.started_usage)
         holding.starts += 1
+        self._changed.add(job.queue)
 
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
         """A running job loses these tasks."""
@@ -122,6 +132,7 @@ class Ledger:
         self._release(run.job, resources, usage)
         holding.started = holding.started - resources
         holding.started_usage -= usage
+        self._changed.add(run.job.queue)
         if whole:
             self._release_whole(run.job, run.charge)
 

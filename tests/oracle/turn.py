@@ -79,8 +79,8 @@ class _Turn:
 
     def go_round(self) -> None:
         """Steps 2 to 4, from the books as they stand."""
+        self.ledger.settle()
         self.horizon.promised.clear()
-        self.finder.too_soon = False
         self.blocked: list[tuple[Job, Blocked]] = []
         self.reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}
@@ -94,12 +94,16 @@ class _Turn:
         self.fill()
 
     def may_change_more(self) -> bool:
-        """Whether another round could do more. Room that only shrinks opens nothing to anyone but the promised."""
+        """Whether another round could do more.
+
+        Room that only shrinks opens nothing to anyone but the promised; and who starts brings a queue above its share.
+        """
         evicted, acted = self._before
-        if len(self.actions) == acted:
+        if len(self.actions) == acted or any(reason is Reason.RATE_LIMIT for _, reason in self.limited):
             return False
         has_promises = bool(self.pending or self.horizon.promised)
-        return len(self.evictions) > evicted or has_promises or self._heard_aged
+        may_evict = self.policy.preemption is Preemption.ON and any(self.horizon.may_give_way.values())
+        return len(self.evictions) > evicted or has_promises or may_evict or self._heard_aged
 
     def _is_out(self, job: Job) -> bool:
         """Whether the job stands in line no more; who was evicted at this very moment comes back at the next."""
@@ -114,6 +118,9 @@ class _Turn:
 
     def keep_promises(self) -> None:
         """Pending jobs start if they can; else their reservation is renewed, never to a later start if it holds."""
+        for pending in reversed(list(self.pending.values())):  # the last to come are the first to go
+            if limit := standing_limit_on(pending.job, self.ledger):
+                self._return(pending, limit.waiting)
         line = list(self.pending.values())
         kept = {
             pending.job.id
@@ -130,13 +137,10 @@ class _Turn:
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job
-        if limit := standing_limit_on(job, self.ledger):
-            self._return(pending, limit.waiting)
-            return
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             del self.pending[job.id]
-            self._start(job, pending.attempt, placed)
+            self._start(job, pending.attempt, placed, kept_promise=pending.admitted_ms < self.now_ms)
             return
         new = self._soonest(job)
         # What holds for sure is not given up for a guess, however soon.
@@ -284,7 +288,7 @@ class _Turn:
         self.ledger.admit(job, charge)
         self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed) -> None:
+    def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
@@ -295,6 +299,7 @@ class _Turn:
             cluster=placed.cluster,
             started_ms=self.now_ms,
             tasks=placed.tasks,
+            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
             overtook=overtook,
         )
         if placed.units:
@@ -334,9 +339,7 @@ class _Turn:
             self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             self.waiting[held.job.id] = waiting.held(held)
-        wake_ms = next_wake(
-            self.snapshot, self.ledger, self.horizon, self.waiting, self.limited, too_soon=self.finder.too_soon
-        )
+        wake_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.waiting, self.limited)
         return Plan(
             now_ms=self.now_ms,
             actions=(*self.evictions, *self._lasting_actions()),
@@ -354,10 +357,13 @@ class _Turn:
             self.waiting[job.id] = waiting.reserved(reservation, blocked, shortage)
 
     def _lasting_actions(self) -> Iterator[Action]:
-        """All actions but the promises that a later round improved or fulfilled."""
+        """What comes of all rounds: who was promised something and starts after all just starts."""
         last = {action.job: action for action in self.actions if isinstance(action, Promise)}
+        started = {action.job: action.cluster for action in self.actions if isinstance(action, Start)}
         for action in self.actions:
-            if not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
+            if isinstance(action, Admit) and action.job in started:
+                yield replace(action, cluster=started[action.job], reservation=None)
+            elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
 
 

@@ -51,7 +51,6 @@ class Claims:
         self.is_below = (
             queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
         )
-        self.too_soon: set[str] = set()  # queues that only flow still protects from the head
         self._may_take_from: dict[str, bool] = {}
         self._taken: dict[str, Resources] = {}
 
@@ -74,10 +73,7 @@ class Claims:
         """Whether the head's queue may take from another one, before anything is taken."""
         if not self.is_below or self.over(queue) <= 0 or self._would_overtake(queue):
             return False
-        if not self._comes_before(queue):
-            self.too_soon.add(queue)
-            return False
-        return True
+        return self._comes_before(queue)
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
@@ -138,7 +134,7 @@ class Claims:
         job = unit.run.job
         return (
             unit.rule is not Rule.RESERVATION,
-            -self.over(job.queue),
+            -self.over(job.queue) if unit.rule is Rule.FAIR_SHARE else 0,
             job.queue,
             job.priority_class,
             job.priority,

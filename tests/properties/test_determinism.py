@@ -56,6 +56,7 @@ def shuffled(snapshot: Snapshot, chance: random.Random) -> Snapshot:
         pending=mixed(snapshot.pending),
         held=mixed(snapshot.held),
         attempts=dict(mixed(snapshot.attempts.items())),
+        columns=None,
     )
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from muster.engine.horizon import Horizon
+from muster.engine.kernels import Face
 from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
+from muster.engine.lines import Takers
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
-from muster.engine.room import Span
+from muster.engine.rooms import Span
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
@@ -30,20 +32,29 @@ class Placed:
 class Finder:
     """Looks for room on the horizon, which it replaces when others give way."""
 
-    def __init__(self, snapshot: Snapshot, ledger: Ledger) -> None:
+    def __init__(self, snapshot: Snapshot, ledger: Ledger, face: Face) -> None:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
         self.ledger = ledger
-        self.horizon = Horizon(snapshot)
-        self.too_soon = False  # whether only flow protects someone from a head that would start in their place
+        self.horizon = Horizon(snapshot, face)
         self._full: set[Profile] = set()
+        self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
 
     def evicted(self) -> None:
         """Someone gave way: profiles that found no room may find some."""
         self._evicted += 1
         self._full.clear()
+        self._short.clear()
+
+    def note_full(self, profile: Profile) -> None:
+        """There is no room for the profile, promised or not."""
+        self._full.add(profile)
+
+    def started(self) -> None:
+        """Someone took room: what others lack is to be worked out anew."""
+        self._short.clear()
 
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
@@ -53,7 +64,7 @@ class Finder:
         if job.profile not in self._full:
             widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
             for cluster in clusters:
-                found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
+                found = Placer(self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
                 if found is not None:
                     return Placed(cluster=cluster, tasks=found)
         if pending is not None and (as_promised := self._as_promised(pending)):
@@ -77,9 +88,24 @@ class Finder:
 
     def shortage(self, profile: Profile) -> Shortage:
         """What the profile, for which there is no room, lacks where it lacks least."""
-        placer, clusters = Placer(self.fleet, self.horizon.span_regardless()), self.fleet.candidates(profile)
-        found = [placer.shortage(profile, cluster) for cluster in clusters]
-        return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+        known = self._short.get(profile)
+        if known is None:
+            placer, clusters = Placer(self.horizon.span_regardless()), self.fleet.candidates(profile)
+            found = [placer.shortage(profile, cluster) for cluster in clusters]
+            known = max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+            self._short[profile] = known
+        return known
+
+    def who_may_take(self) -> Takers:
+        """Who could have a right to start in the place of others; a careful look tells."""
+        giving = self.horizon.may_give_way
+        left = self.policy.evictions_per_turn - self._evicted
+        if self.policy.preemption is Preemption.OFF or left <= 0 or not any(giving.values()):
+            giving = {}
+        below = {it.name for it in self.ledger.queues.values() if giving and it.started_usage < it.entitled}
+        lowest = {name: min(run.job.rank for run in runs) for name, runs in giving.items() if runs}
+        overtaken = {job for runs in giving.values() for run in runs for job in run.overtook}
+        return Takers(below, self.ledger.shares.entitled_to, lowest, overtaken)
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""
@@ -98,11 +124,11 @@ class Finder:
             return None
         span, tasks = self.horizon.span_from_now(job), []
         for task in reservation.tasks:
-            request = job.profile.group(task.group).request
-            if not span.fits(task.node, request):
+            group = job.profile.group(task.group)
+            if not span.fits(task.node, group):
                 span.undo()
                 return None
-            tasks.append(replace(task, devices=span.take(task.node, request)))
+            tasks.append(replace(task, devices=span.take(task.node, group)))
         return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
 
     def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:
@@ -110,7 +136,7 @@ class Finder:
         if not self.horizon.promised:
             return False
         span = self.horizon.span_regardless()
-        placer = Placer(self.fleet, span)
+        placer = Placer(span)
         fits = any(placer.place(job.profile, cluster, job.profile.least_widths) for cluster in clusters)
         span.undo()
         return fits
@@ -120,13 +146,13 @@ class Finder:
         left = self.policy.evictions_per_turn - self._evicted
         if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
             return None
-        resource = self._scarce(job, clusters)
         for cluster in clusters:
-            claims = Claims(job, resource, self.ledger, self.now_ms)
+            claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
             units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            self.too_soon = self.too_soon or bool(claims.too_soon)
             if units is not None and (found := self._without(job, cluster, units)):
                 tasks, horizon = found
+                if len(needed := self._needed(job, tasks, units)) < len(units):
+                    units, horizon = needed, self._with_in_place_of(job, tasks, needed)
                 if self.policy.preemption is Preemption.ON:
                     self.horizon = horizon
                 return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
@@ -134,9 +160,11 @@ class Finder:
 
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
         """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
-        span = self.horizon.span_regardless() if job.profile in self._full else self.horizon.span_from_now(job)
-        placer = Placer(self.fleet, span)
-        shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
+        if job.profile in self._full:
+            shortage = self.shortage(job.profile)
+        else:
+            placer = Placer(self.horizon.span_from_now(job))
+            shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
         asks = shortage.group.request.resources
         if asks.get(shortage.dimension):
             return shortage.dimension
@@ -146,25 +174,41 @@ class Finder:
         """Whether the job could start if these units were gone; a quick no before the careful answer."""
         span = Span([self.horizon.now])
         for unit in units:
-            for task in unit.tasks:
-                request = unit.run.job.profile.group(task.group).request
-                span.give(task.node, request, task.devices, self.horizon.states[task.node].empty)
-        found = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+            span.give_all(unit.run.job.profile, unit.tasks)
+        found = Placer(span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()
         if found is None or not self.horizon.promised:
             return found is not None
         return self._without(job, cluster, units) is not None
+
+    def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
+        """The units that must go for these very tasks; another placement may have needed others."""
+        needed = units
+        for unit in () if self.horizon.promised else units:
+            fewer = [other for other in needed if other is not unit]
+            rooms = self.horizon.now.copy()
+            for other in fewer:
+                rooms.give_all(other.run.job.profile, other.tasks)
+            if rooms.holds_all(job.profile, tasks):
+                needed = fewer
+        return needed
+
+    def _with_in_place_of(self, job: Job, tasks: Tasks, units: list[Unit]) -> Horizon:
+        """The horizon with these tasks on their nodes and the units gone."""
+        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        horizon.now.take_all(job.profile, tasks)
+        return horizon
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]
         horizon = self.horizon.fork_without(gone)
         least = job.profile.least_widths
-        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
+        tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
             return tasks, horizon
         # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
-        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
+        tasks = Placer(horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)

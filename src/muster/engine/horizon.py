@@ -12,16 +12,17 @@ to be, or that the promise itself waits for.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
 
+from muster.engine.grounds import grounds_of
+from muster.engine.kernels import Face
 from muster.engine.placement import Headcount, Placer
-from muster.engine.room import Rooms, Span
+from muster.engine.rooms import Rooms, Span
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
-from muster.model.nodes import Request
 from muster.model.snapshot import Snapshot
 
 
@@ -64,12 +65,11 @@ MayEvict = Callable[[Running], bool]
 class Horizon:
     """The room now and at every promised moment."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, face: Face) -> None:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.states = snapshot.nodes
-        self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
+        self.now = Rooms.of(grounds_of(snapshot.fleet), snapshot.nodes, face=face)
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
         self.may_give_way: dict[str, list[Running]] = {}
@@ -80,15 +80,15 @@ class Horizon:
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
         other = object.__new__(Horizon)
-        other.fleet, other.policy, other.now_ms, other.states = self.fleet, self.policy, self.now_ms, self.states
+        other.fleet, other.policy, other.now_ms = self.fleet, self.policy, self.now_ms
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._line = list(self._line)
         other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
-            other._leave(other.now, run.job, tasks)
-            other._line.remove(run)
-            other.may_give_way[run.job.queue].remove(run)
+            other.now.give_all(run.job.profile, tasks)
+            _remove(other._line, run)
+            _remove(other.may_give_way[run.job.queue], run)
             if left := tuple(task for task in run.tasks if task not in tasks):
                 narrower = replace(run, tasks=left)
                 insort(other._line, narrower, key=_by_end)
@@ -126,13 +126,13 @@ class Horizon:
         starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 
-    def overtaken_by(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
+    def overtaken_by(self, job: Job, tasks: Sequence[Task]) -> tuple[str, ...]:
         """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
         if job.known_ms is not None or job.lifetime_ms is None:
             return ()
-        later_ms = self.now_ms + job.lifetime_ms
+        later_ms = self.now_ms + max(job.lifetime_ms, 1)
         passed = [it for it in self.promised.values() if it.reservation.start_ms >= later_ms]
-        return tuple(sorted(it.job.id for it in passed if not _takes(it.rooms, job, tasks)))
+        return tuple(sorted(it.job.id for it in passed if not it.rooms.holds_all(job.profile, tasks)))
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
@@ -148,7 +148,7 @@ class Horizon:
 
     def promise(self, job: Job, reservation: Reservation) -> bool:
         """Keep room for the job; False, and nothing changed, if that is not possible."""
-        self.promised[job.id] = Promised(job=job, reservation=reservation, rooms={})
+        self.promised[job.id] = Promised(job=job, reservation=reservation, rooms=self.now)
         if self._rebuild():
             return True
         self.withdraw(job)
@@ -162,13 +162,11 @@ class Horizon:
     def soonest(self, job: Job, cluster: str, may_evict: MayEvict) -> Reservation | None:
         """Where and when in the cluster the job can start soonest without delaying any promise."""
         rooms, gone = self.now.copy(), []
-        headcount = Headcount(Placer(self.fleet, Span([rooms])), job.profile, cluster)
+        headcount = Headcount(Placer(Span([rooms])), job.profile, cluster)
         for moment_ms, leaving in self._moments_to_try(job, cluster, may_evict):
             for stay in leaving:
                 gone.append(stay)
-                self._leave(rooms, stay.run.job, stay.run.tasks)
-                for node in {task.node for task in stay.run.tasks}:
-                    headcount.refresh(node)
+                rooms.give_all(stay.run.job.profile, stay.run.tasks)
             if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
                 nodes = {task.node for task in tasks}
                 guesses = [stay for stay in gone if not stay.is_stated]
@@ -181,10 +179,9 @@ class Horizon:
         at_moment = rooms.copy()
         for it in self.promised.values():
             if it.is_under_way(moment_ms):
-                for task, request in _requests(it.job, it.reservation.tasks):
-                    at_moment[task.node] = at_moment[task.node].take(request, task.devices)
+                at_moment.take_all(it.job.profile, it.reservation.tasks)
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
-        return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        return Placer(span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
         """Every later moment at which room may appear in the cluster, with those who leave then."""
@@ -230,10 +227,6 @@ class Horizon:
         ]
         return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
 
-    def _leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
-        for task, request in _requests(job, tasks):
-            rooms[task.node] = rooms[task.node].give(request, task.devices, self.states[task.node].empty)
-
     # -- rooms at promised moments ---------------------------------------------------------------------
 
     def _rebuild(self, stays: Running | None = None) -> bool:
@@ -247,8 +240,10 @@ class Horizon:
             for stay in self._stated():
                 if stay.end_ms > moment_ms:
                     break
-                self._leave(rooms, stay.run.job, stay.run.tasks)
-            guessed = [stay for stay in self.guessed() if stay.run is not stays]
+                rooms.give_all(stay.run.job.profile, stay.run.tasks)
+            guessed: list[Stay] = []
+            if any(not other.reservation.is_firm for other in order):
+                guessed = [stay for stay in self.guessed() if stay.run is not stays]
             for other in order:
                 if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
                     return False
@@ -257,17 +252,23 @@ class Horizon:
 
     def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
         """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
-        for task, request in _requests(it.job, it.reservation.tasks):
-            while not _holds(rooms, task, request):
+        for task in it.reservation.tasks:
+            group = it.job.profile.group(task.group)
+            while not rooms.holds(task, group):
                 if it.reservation.is_firm:
                     return False
                 leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
                 if leaver is None:
                     break  # nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
-                self._leave(rooms, leaver.run.job, leaver.run.tasks)
-            rooms[task.node] = rooms[task.node].take(request, task.devices)
+                rooms.give_all(leaver.run.job.profile, leaver.run.tasks)
+            rooms.take(task.node, group, task.devices)
         return True
+
+
+def _remove(runs: list[Running], gone: Running) -> None:
+    """Take this very run out; comparing runs by value would take its time."""
+    del runs[next(place for place, run in enumerate(runs) if run is gone)]
 
 
 def _by_end(run: Running) -> tuple[int, NameKey]:
@@ -285,27 +286,3 @@ def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
         return stay
     expiry_ms = max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
     return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay
-
-
-def _requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
-    requests = {group.name: group.request for group in job.profile.groups}
-    for task in tasks:
-        yield task, requests[task.group]
-
-
-def _takes(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> bool:
-    """Whether the rooms have room for these tasks where they are."""
-    left = {task.node: rooms[task.node] for task in tasks}
-    for task, request in _requests(job, tasks):
-        if not _holds(left, task, request):
-            return False
-        left[task.node] = left[task.node].take(request, task.devices)
-    return True
-
-
-def _holds(rooms: Rooms, task: Task, request: Request) -> bool:
-    """Whether the task fits on its node, on the very devices it was promised."""
-    if task.node not in rooms or not rooms[task.node].fits(request):
-        return False
-    devices = rooms[task.node].devices
-    return all(devices[index] >= request.gpu_milli for index in task.devices)

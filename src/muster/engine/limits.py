@@ -21,21 +21,15 @@ from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit that was hit, and whom in the queue it holds back (None = everybody)."""
+    """A limit that was hit, and whom in the queue it holds back (None = everybody).
+
+    `alike`: only those with this job's profile, lifetime and user.
+    """
 
     waiting: Waiting
     user: str | None = None
     resource: str | None = None
     alike: Job | None = None
-
-    def holds_back(self, job: Job) -> bool:
-        """Whether another job of the queue meets the same limit."""
-        if self.alike is not None:
-            one, other = self.alike, job
-            return (one.profile, one.lifetime_ms, one.user) == (other.profile, other.lifetime_ms, other.user)
-        return (self.user is None or job.user == self.user) and (
-            self.resource is None or job.profile.least.get(self.resource) > 0
-        )
 
 
 def limit_on(job: Job, ledger: Ledger, policy: Policy, starts: int) -> Limit | None:
@@ -45,7 +39,7 @@ def limit_on(job: Job, ledger: Ledger, policy: Policy, starts: int) -> Limit | N
         return Limit(waiting=Waiting(reason=Reason.QUEUE_CORDONED, facts={"queue": job.queue}))
     return (
         _rate_limit(holding, policy, starts)
-        or _over_share(job, holding, ledger, policy)
+        or _over_share(job, holding, ledger)
         or _over_budget(job, holding, ledger)
         or _over_quota(job, holding, ledger, asks=job.profile.least)
     )
@@ -71,7 +65,7 @@ def widths_within_quota(job: Job, ledger: Ledger, *, is_admitted: bool) -> dict[
     """The width each group may start with: its initial, as far as quotas allow beyond min."""
     holding, least = ledger.queues[job.queue], NOTHING if is_admitted else job.profile.least
     quotas = [(holding.state.queue.quota, holding.held + least)]
-    if (of_user := ledger.by_user.get(job.user)) is not None:
+    if (of_user := ledger.held_by_user(job.user)) is not None:
         quotas.append((ledger.quotas[job.user], of_user + least))
     widths = {}
     for group in job.profile.groups:
@@ -95,13 +89,10 @@ def _rate_limit(holding: Holding, policy: Policy, starts: int) -> Limit | None:
     return None
 
 
-def _over_share(job: Job, holding: Holding, ledger: Ledger, policy: Policy) -> Limit | None:
-    if job.lifetime_ms is not None or policy.over_share is None:
-        return None
-    whole = ledger.shares.usage
-    limit = over_share_limit(holding, ledger, policy)
+def _over_share(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
+    whole, limit = ledger.shares.usage, holding.fixed_limit
     flow = holding.fixed_flow_with(ledger.least_usage(job))
-    if limit >= whole or flow <= limit:
+    if job.lifetime_ms is not None or flow <= limit:
         return None
     facts: Facts = {
         "queue": holding.name,
@@ -112,12 +103,6 @@ def _over_share(job: Job, holding: Holding, ledger: Ledger, policy: Policy) -> L
     }
     alone = ledger.least_usage(job) > limit
     return Limit(waiting=Waiting(reason=Reason.OVER_SHARE, facts=facts), alike=job if alone else None)
-
-
-def over_share_limit(holding: Holding, ledger: Ledger, policy: Policy) -> int:
-    """How much flow jobs without a lifetime may reach: a multiple of the nominal share, rounded once."""
-    whole = ledger.shares.usage * holding.weight * (policy.over_share or 0)
-    return whole // (max(ledger.shares.divisor, holding.weight) * MICRO)
 
 
 def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
@@ -142,7 +127,7 @@ def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) 
         alone = job.profile.least.get(name) > holding.state.queue.quota[name]
         waiting = Waiting(reason=Reason.QUOTA, facts=facts)
         return Limit(waiting=waiting, resource=name, alike=job if alone else None)
-    of_user = ledger.by_user.get(job.user)
+    of_user = ledger.held_by_user(job.user)
     if of_user is not None and (over := _first_over(of_user + asks, ledger.quotas[job.user], job)):
         facts = {"user": job.user, **over}
         name = over["resource"]

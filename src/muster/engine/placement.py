@@ -2,20 +2,26 @@
 
 All or nothing. Tasks go to the node where the least opportunity is lost: the tightest fit, measured in rough
 steps so that it can be indexed, then node order; nodes with GPUs come last for those who ask for none. Filling the
-tightest node first also keeps the number of nodes small.
+tightest node first also keeps the number of nodes small. Tasks that care stay as close together as can be: the
+smallest hop count, then without wasting GPUs, then the tightest set of nodes.
+
+The search is in kernels/placing.py; here jobs become numbers, and numbers become tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from muster.engine.room import Span
+from muster.engine.grounds import Grounds, grounds_of
+from muster.engine.kernels import placing
+from muster.engine.rooms import Rooms, Span, devices_of
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
-from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
-from muster.model.resources import CPU, GPU, MEMORY
+from muster.model.resources import GPU
+
+step = placing.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,170 +43,84 @@ class Shortage:
 Tasks = tuple[Task, ...]
 
 
-def step(amount: int, steps: int) -> int:
-    """Where an amount stands on a logarithmic scale with so many steps (1, 2 or 4) per doubling."""
-    if amount < steps:
-        return amount
-    shift = amount.bit_length() - steps.bit_length()
-    return shift * steps + (amount >> shift)
-
-
-def tightness(node: Node, room: Room, request: Request) -> tuple[int, ...]:
-    """Sort key, node order aside: the smaller, the less opportunity is lost by putting such a task here.
-
-    Who asks for whole devices goes where fewest are whole; who asks for a part of one, to the device it fills most;
-    who asks for none, first where there are none. Then counts how much is free, in rough steps.
-    """
-    if request.gpus and request.gpu_milli < DEVICE_MILLI:
-        return (min(free for free in room.devices if free >= request.gpu_milli),)
-    rough = (step(room.free.get(CPU), 4), step(room.free.get(MEMORY) >> 20, 1))
-    whole = room.devices.count(DEVICE_MILLI) if request.gpus else int(node.has_gpus)
-    return (whole, *rough)
-
-
 class Placer:
     """Places profiles on one span of room. `everywhere`: cordoned nodes count too (could it ever fit?)."""
 
-    def __init__(self, fleet: Fleet, span: Span, *, everywhere: bool = False) -> None:
-        self.fleet = fleet
+    def __init__(self, span: Span, *, everywhere: bool = False) -> None:
         self.span = span
-        self.everywhere = everywhere
+        self.books = span.books
+        self.grounds = span.books.grounds
+        self.column = placing.ANY if everywhere else placing.OPEN
 
     def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
         """The widest placement from min up to `widths`, taken from the span; None, with nothing taken, if min fails."""
-        least = profile.least_widths
-        tasks = self._gang(profile, cluster, widths)
-        if tasks is not None or least == widths:
-            return tasks
-        mark = self.span.mark()
-        if self._gang(profile, cluster, least) is None:
-            return None
-        best = dict(least)
-        for group in profile.groups:
-            low, high = best[group.name], widths[group.name]
-            while low < high:
-                middle = (low + high + 1) // 2
-                self.span.undo(mark)
-                if self._gang(profile, cluster, best | {group.name: middle}) is None:
-                    high = middle - 1
-                else:
-                    low = middle
-            best[group.name] = low
-        self.span.undo(mark)
-        return self._gang(profile, cluster, best)
+        shape, wanted = self.grounds.shape_of(profile), [widths[group.name] for group in profile.groups]
+        count = self.books.kernels.place(
+            *self.span.cells(max(sum(wanted), sum(shape.least))),
+            self.books.of(shape.groups),
+            self.books.of(shape.least),
+            self.books.of(wanted),
+            self.books.of(wanted),
+            self.grounds.cluster_number[cluster],
+            self.column,
+        )
+        return None if count < 0 else self._tasks(profile, count)
 
-    def _gang(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
-        mark = self.span.mark()
-        tasks: list[Task] = []
-        for group in profile.groups:
-            placed = self._group(group, widths[group.name], cluster)
-            if len(placed) < widths[group.name]:
-                self.span.undo(mark)
-                return None
-            tasks += placed
-        return tuple(tasks)
-
-    def _group(self, group: TaskGroup, count: int, cluster: str) -> list[Task]:
-        """As many tasks of the group as fit, up to `count`."""
-        nodes = self.nodes(group, cluster)
-        return self._close(group, count, cluster, nodes) if group.is_close else self._fill(group, count, nodes)
-
-    def nodes(self, group: TaskGroup, cluster: str) -> tuple[Node, ...]:
-        """The nodes the group may use."""
-        if self.everywhere:
-            return self.fleet.matching(cluster, group.constraint)
-        return self.fleet.open_matching(cluster, group.constraint)
-
-    def _fill(self, group: TaskGroup, count: int, nodes: Iterable[Node]) -> list[Task]:
-        """Up to `count` tasks, tightest node first. A node stays the tightest until it is full."""
-        request, span = group.request, self.span
-        rooms = span.moments[0]
-        fitting = [
-            (tightness(node, rooms[node.name], request), node.key, node.name)
-            for node in nodes
-            if span.fits(node.name, request)
-        ]
-        tasks: list[Task] = []
-        for _, _, name in [min(fitting)] if count == 1 and fitting else sorted(fitting):
-            while len(tasks) < count and span.fits(name, request):
-                devices = span.take(name, request)
-                tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))
-            if len(tasks) == count:
-                break
-        return tasks
-
-    def _close(self, group: TaskGroup, count: int, cluster: str, nodes: Iterable[Node]) -> list[Task]:
-        """All tasks as close together as can be: the smallest hop count, then the tightest set of nodes."""
-        usable = {node.name for node in nodes}
-        counts: dict[str, int] = {name: self.how_many(name, group.request, count) for name in usable}
-        best: tuple[int, bool, int, tuple[str, ...]] | None = None
-        chosen: tuple[Node, ...] = ()
-        most = 0
-        for domain in self.fleet.domains(cluster):
-            too_far = group.max_hops is not None and domain.hops > group.max_hops
-            if too_far or (best is not None and domain.hops > best[0]):
-                break
-            holds = sum(counts.get(node.name, 0) for node in domain.nodes)
-            wastes_gpus = not group.request.gpus and any(node.has_gpus for node in domain.nodes)
-            key = (domain.hops, wastes_gpus, holds, domain.path)
-            if holds >= count and (best is None or key < best):
-                best, chosen = key, domain.nodes
-            elif best is None and holds > most:
-                most, chosen = holds, domain.nodes
-        if best is None and group.max_hops is None:
-            chosen = self.fleet.nodes_of(cluster)
-        return self._fill(group, count, [node for node in chosen if node.name in usable])
-
-    def how_many(self, node: str, request: Request, most: int) -> int:
-        """How many such tasks the node takes, counted up to `most`."""
-        room, count = self.span.room(node), 0
-        while count < most and room.fits(request):
-            room = room.take(request, room.devices_for(request))
-            count += 1
-        return count
+    def _tasks(self, profile: Profile, count: int) -> Tasks:
+        """The tasks that the kernel wrote down."""
+        return tasks_of(self.grounds, profile, self.span.answer(count))
 
     def shortage(self, profile: Profile, cluster: str) -> Shortage:
         """What keeps the profile from being placed at its min. Only for profiles that do not fit."""
         mark, placed = self.span.mark(), 0
         for group in profile.groups:
-            placed += (count := len(self._group(group, group.min, cluster)))
+            placed += (count := self._place_group(group, cluster))
             if count < group.min:
                 break
-        dimension, short = self._short_of(group, cluster)
+        dimension, short, matching = self._short_of(group, cluster)
         self.span.undo(mark)
         return Shortage(
             dimension=dimension,
             group=group,
             short=short,
-            matching=len(self.nodes(group, cluster)),
+            matching=matching,
             placed=placed,
             needed=profile.tasks_min,
         )
 
-    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int]:
-        """What stands in the way of one more task as the span is now, and on how many nodes."""
-        nodes = self.nodes(group, cluster)
-        lacking: dict[str, int] = {}
-        for node in nodes:
-            for name in _lacks(self.span.room(node.name), group.request) or ("topology",):
-                lacking[name] = lacking.get(name, 0) + 1
-        if not nodes:
-            return self._refusal(group, cluster)
-        if "topology" in lacking:  # one more task would fit somewhere, only not close enough
-            return "topology", lacking["topology"]
-        dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
-        return dimension, lacking[dimension]
+    def _place_group(self, group: TaskGroup, cluster: str) -> int:
+        """As many tasks of the group as fit, up to its min; returns how many."""
+        number, at = self.grounds.group_number(group), self.grounds.cluster_number[cluster]
+        cells = self.span.cells(group.min)
+        self.span.clear()
+        return self.books.kernels.place_group(*cells, number, at, self.column, group.min)
 
-    def _refusal(self, group: TaskGroup, cluster: str) -> tuple[str, int]:
-        """What keeps the group off the nodes that came nearest to taking it."""
-        reasons = [
-            group.constraint.refuses(node.name, node.labels, node.taints) or "cordoned"
-            for node in self.fleet.nodes_of(cluster)
-        ]
-        for reason in ("cordoned", "taint", "affinity", "nodeSelector"):  # the last to be asked first
-            if reason in reasons:
-                return reason, reasons.count(reason)
-        return "nodes", 0
+    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int, int]:
+        """What stands in the way of one more task as the span is now, on how many nodes, and of how many."""
+        number, at = self.grounds.group_number(group), self.grounds.cluster_number[cluster]
+        counts, unknown = self.books.of([0] * (len(self.grounds.dims) + 2)), self.grounds.unknown(group.request)
+        ground, books, _ = self.span.moments[0].cells()
+        matching = self.books.kernels.count_lacking(ground, books, self.span.trial(0), number, at, self.column, counts)
+        if not matching:
+            return (*self.grounds.refusal(cluster, group.constraint), 0)
+        *by_dim, whole_node, nothing = (int(count) for count in counts)
+        if nothing and not unknown:  # one more task would fit somewhere, only not close enough
+            return "topology", nothing, matching
+        lacking = dict(zip(self.grounds.dims, by_dim, strict=True))
+        lacking |= {"wholeNode": whole_node} | dict.fromkeys(unknown, matching - whole_node)
+        dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
+        return dimension, lacking[dimension], matching
+
+
+def tasks_of(grounds: Grounds, profile: Profile, numbers: list[list[int]]) -> Tasks:
+    """Tasks told in numbers: the place of the group in its profile, node, devices; group by group."""
+    tasks: list[Task] = []
+    place, index = -1, 0
+    for group, node, devices in numbers:
+        place, index = group, index + 1 if group == place else 0
+        name = profile.groups[group].name
+        tasks.append(Task(group=name, index=index, node=grounds.names[node], devices=devices_of(devices)))
+    return tuple(tasks)
 
 
 class Headcount:
@@ -210,49 +130,53 @@ class Headcount:
     """
 
     def __init__(self, placer: Placer, profile: Profile, cluster: str) -> None:
-        self._placer = placer
-        self._groups = profile.groups
-        self._counts = [
-            {node.name: placer.how_many(node.name, group.request, group.min) for node in placer.nodes(group, cluster)}
-            for group in profile.groups
-        ]
-        self._totals = [sum(counts.values()) for counts in self._counts]
-
-    def refresh(self, node: str) -> None:
-        """The room on the node changed."""
-        for place, (group, counts) in enumerate(zip(self._groups, self._counts, strict=True)):
-            if node in counts:
-                count = self._placer.how_many(node, group.request, group.min)
-                self._totals[place] += count - counts[node]
-                counts[node] = count
+        self._span = placer.span
+        self._books = books = placer.books
+        shape = placer.grounds.shape_of(profile)
+        self._groups, self._least = books.of(shape.groups), books.of(shape.least)
+        self._where = (placer.grounds.cluster_number[cluster], placer.column)
+        self._totals = books.of([0] * len(shape.groups))
+        self._counts = books.of([0] * (len(shape.groups) * len(placer.grounds.names)))
+        self._seen = -1
 
     def is_enough(self) -> bool:
         """Whether every group could have its min if it were alone."""
-        return all(total >= group.min for group, total in zip(self._groups, self._totals, strict=True))
+        ground, books, _ = self._span.moments[0].cells()
+        trial, counts = self._span.trial(0), (self._totals, self._counts)
+        self._seen = self._books.kernels.count_heads(
+            ground, books, trial, self._groups, self._least, *self._where, *counts, self._seen
+        )
+        return all(total >= least for total, least in zip(self._totals, self._least, strict=True))
 
 
-def _lacks(room: Room, request: Request) -> list[str]:
-    """The dimensions in which one more task is too much for the room."""
-    if request.whole_node and room.tasks:
-        return ["wholeNode"]
-    free = room.free
-    missing = [name for name, amount in request.resources.items() if free.get(name) < amount]
-    if request.gpus and GPU not in missing and not room.has_devices(request):
-        missing.append(GPU)
-    return missing
+class _EmptyFleet:
+    """A fleet with nothing on it, and what was asked about it."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.answers: dict[Profile, Shortage | None] = {}
+        self._placer = Placer(Span([Rooms.empty(grounds_of(fleet))]), everywhere=True)
+
+    def shortage(self, profile: Profile) -> Shortage | None:
+        """What keeps the profile from being placed; None if it can be."""
+        placer, shortages = self._placer, []
+        for cluster in self.fleet.candidates(profile, silent=True):
+            if placer.place(profile, cluster, profile.least_widths) is not None:
+                placer.span.undo()
+                return None
+            shortages.append(placer.shortage(profile, cluster))
+        return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
 
 
-@lru_cache(maxsize=4096)
+_empty_fleet = lru_cache(maxsize=8)(_EmptyFleet)
+
+
 def never_fits(fleet: Fleet, profile: Profile) -> Shortage | None:
     """What keeps the job from starting even if every cluster were empty and uncordoned; None if it could start."""
-    empty = {node.name: node.empty() for node in fleet.nodes.values()}
-    shortages = []
-    for cluster in fleet.candidates(profile, silent=True):
-        placer = Placer(fleet, Span([empty.copy()]), everywhere=True)
-        if placer.place(profile, cluster, profile.least_widths) is not None:
-            return None
-        shortages.append(placer.shortage(profile, cluster))
-    return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+    empty = _empty_fleet(fleet)
+    if profile not in empty.answers:
+        empty.answers[profile] = empty.shortage(profile)
+    return empty.answers[profile]
 
 
 def no_cluster(profile: Profile) -> Shortage:

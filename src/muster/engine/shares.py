@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
-from muster.model.resources import Resources, total
+from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import NodeState, QueueState, Snapshot
 
 
@@ -44,12 +44,16 @@ class Shares:
         return self._by_resource[resource]
 
 
-def shares(snapshot: Snapshot) -> Shares:
-    """Both shares of every queue."""
+def shares(snapshot: Snapshot, *, all_fit: bool = False) -> Shares:
+    """Both shares of every queue. `all_fit`: every queued job is known to fit some empty cluster."""
     whole = capacity(snapshot.fleet, snapshot.nodes)
     usage = snapshot.policy.weights.usage(whole)
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
-    wanted = {state.queue.name: _wanted(state, snapshot.fleet, whole) for state in snapshot.queues}
+    never = {} if all_fit else {state.queue.name: _never(state, snapshot.fleet) for state in snapshot.queues}
+    wanted = {
+        state.queue.name: (state.demand - never.get(state.queue.name, NOTHING)).capped(state.queue.quota).lowest(whole)
+        for state in snapshot.queues
+    }
     demands = {name: snapshot.policy.weights.usage(resources) for name, resources in wanted.items()}
     weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
     return Shares(
@@ -82,9 +86,8 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     return entitled
 
 
-def _wanted(state: QueueState, fleet: Fleet, whole: Resources) -> Resources:
-    """What the queue could hold at most: all jobs that can ever fit, within its quota and what there is at all."""
-    never = total(
+def _never(state: QueueState, fleet: Fleet) -> Resources:
+    """What jobs ask for that can never start: nobody is entitled to that."""
+    return total(
         lane.profile.most * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
     )
-    return (state.demand - never).capped(state.queue.quota).lowest(whole)

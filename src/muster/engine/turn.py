@@ -17,15 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import lcm
+from functools import cache
 
 from muster.engine import waiting
+from muster.engine.field import field_of
 from muster.engine.finder import Finder, Placed
 from muster.engine.horizon import Horizon
+from muster.engine.kernels import suited_to
+from muster.engine.kernels.filling import NEVER_FITS, WOULD_DELAY, Care
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
-from muster.engine.line import Line
-from muster.engine.placement import never_fits
+from muster.engine.lines import FilledIn, Lines
+from muster.engine.placement import Tasks, never_fits, tasks_of
+from muster.engine.roll import Roll
 from muster.engine.shares import shares
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -67,25 +71,31 @@ class _Turn:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
-        self.ledger = Ledger(snapshot, shares(snapshot))
-        self.finder = Finder(snapshot, self.ledger)
+        roll = Roll.of(snapshot)
+        shapes = roll.shapes(self.policy.weights)
+        all_fit = shapes.judge(self.fleet, roll.waiting_with())
+        self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), roll, shapes)
+        # Reading a node's room takes about as long as placing some tasks.
+        face = suited_to(len(roll) + 16 * len(snapshot.nodes))
+        self.finder = Finder(snapshot, self.ledger, face)
+        self.lines = Lines(roll, shapes, self.policy, self.now_ms, face)
+        self.lines.leave_out(snapshot.evicted)
+        self._asks = shapes.asks_of(self.horizon.now.books.grounds, listed=self.horizon.now.books.listed)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
         self.evictions: list[Action] = []
         self.actions: list[Action] = []
         self.moved: dict[str, Verdict] = {}
         self.starts = 0
-        self._scale = lcm(*(holding.weight for holding in self.ledger.queues.values()))
-        self._queues = sorted(snapshot.queues, key=lambda state: state.queue.name)
+        self._care_as_of: object = None
 
     def go_round(self) -> None:
         """Steps 2 to 4, from the books as they stand."""
+        self.ledger.settle()
         self.horizon.promised.clear()
-        self.finder.too_soon = False
         self.blocked: list[tuple[Job, Blocked]] = []
         self.reserved: list[tuple[Job, Reservation, Blocked]] = []
-        self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}
+        self.lines.reopen()
         self.waiting: dict[str, Verdict] = {}
-        self.heads: dict[str, str] = {}
         self.limited: list[tuple[Job, Reason]] = []
         self._before = (len(self.evictions), len(self.actions))
         self._heard_aged = False
@@ -94,16 +104,16 @@ class _Turn:
         self.fill()
 
     def may_change_more(self) -> bool:
-        """Whether another round could do more. Room that only shrinks opens nothing to anyone but the promised."""
+        """Whether another round could do more.
+
+        Room that only shrinks opens nothing to anyone but the promised; and who starts brings a queue above its share.
+        """
         evicted, acted = self._before
-        if len(self.actions) == acted:
+        if len(self.actions) == acted or any(reason is Reason.RATE_LIMIT for _, reason in self.limited):
             return False
         has_promises = bool(self.pending or self.horizon.promised)
-        return len(self.evictions) > evicted or has_promises or self._heard_aged
-
-    def _is_out(self, job: Job) -> bool:
-        """Whether the job stands in line no more; who was evicted at this very moment comes back at the next."""
-        return job.id in self.moved or job.id in self.pending or job.id in self.snapshot.evicted
+        may_evict = self.policy.preemption is Preemption.ON and any(self.horizon.may_give_way.values())
+        return len(self.evictions) > evicted or has_promises or may_evict or self._heard_aged
 
     @property
     def horizon(self) -> Horizon:
@@ -114,6 +124,9 @@ class _Turn:
 
     def keep_promises(self) -> None:
         """Pending jobs start if they can; else their reservation is renewed, never to a later start if it holds."""
+        for pending in reversed(list(self.pending.values())):  # the last to come are the first to go
+            if limit := standing_limit_on(pending.job, self.ledger):
+                self._return(pending, limit.waiting)
         line = list(self.pending.values())
         kept = {
             pending.job.id
@@ -130,13 +143,10 @@ class _Turn:
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job
-        if limit := standing_limit_on(job, self.ledger):
-            self._return(pending, limit.waiting)
-            return
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             del self.pending[job.id]
-            self._start(job, pending.attempt, placed)
+            self._start(job, pending.attempt, placed, kept_promise=pending.admitted_ms < self.now_ms)
             return
         new = self._soonest(job)
         # What holds for sure is not given up for a guess, however soon.
@@ -170,7 +180,7 @@ class _Turn:
             if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
                 continue
             if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
-                self.heads.setdefault(job.queue, job.id)
+                self.lines.look_at(job)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)
         self._heard_aged = bool(served)
@@ -178,8 +188,7 @@ class _Turn:
     def _aged(self) -> list[Job]:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
-        oldest = [job for line in self.lines.values() for job in line.lane_heads()]
-        aged = [job for job in oldest if job.submit_ms <= since_ms and not never_fits(self.fleet, job.profile)]
+        aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.fleet, job.profile)]
         return sorted(aged, key=lambda job: (job.submit_ms, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------
@@ -188,31 +197,65 @@ class _Turn:
         """Progressive filling over the queues' heads."""
         if self.horizon.promised and not self.policy.backfill:
             return
-        while (job := self._hungriest_head()) is not None:
-            self.heads.setdefault(job.queue, job.id)
-            if shortage := never_fits(self.fleet, job.profile):
-                self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
-                self.lines[job.queue].set_aside(job.profile, 0)
-            elif limit := limit_on(job, self.ledger, self.policy, self.starts):
+        while (job := self._fill_by_itself()) is not None:
+            if limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
             elif not self._consider(job) and not self.policy.backfill:
-                return
+                break
 
-    def _hungriest_head(self) -> Job | None:
-        offers = [job for line in self.lines.values() if (job := line.offer()) is not None]
-        top = max((job.priority_class for job in offers), default=0)
-        return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
+    def _fill_by_itself(self) -> Job | None:
+        """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
+        field = field_of(self.horizon, self._asks)
+        job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.starts)
+        for filled in self.lines.started():
+            self._note_started(filled)
+        self._note_set_aside()
+        return job
 
-    def _hunger(self, job: Job) -> tuple[int, int, str]:
-        """Flow per weight with the job admitted, then usage per weight, then queue name."""
-        holding, usage = self.ledger.queues[job.queue], self.ledger.least_usage(job)
-        per_weight = self._scale // holding.weight  # a/b against c/d without fractions
-        return (holding.flow_with(usage) * per_weight, (holding.usage + usage) * per_weight, holding.name)
+    def _note_started(self, filled: FilledIn) -> None:
+        """Filling started a job by itself: its ledger and rooms are written already."""
+        job, grounds = filled.job, self.horizon.now.books.grounds
+        cluster, tasks = grounds.cluster_names[filled.cluster], tasks_of(grounds, job.profile, filled.tasks)
+        attempt = self.snapshot.next_attempt(job)
+        charge = job.lifetime_ms * self.ledger.least_usage(job) if filled.is_above and job.lifetime_ms else 0
+        self.horizon.started(Running(job=job, attempt=attempt, cluster=cluster, started_ms=self.now_ms, tasks=tasks))
+        self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=None))
+        self._say_started(job, attempt, cluster, tasks)
+
+    def _care(self) -> Care:
+        """Whom filling must not set aside by itself: who may reserve, or may take from others."""
+        books = (len(self.actions), len(self.evictions), tuple(self.horizon.promised))
+        if self._care_as_of != books:
+            self._care_as_of, self._last_care = books, self._who_needs_care()
+        return self._last_care
+
+    def _who_needs_care(self) -> Care:
+        promised, policy = self.horizon.promised.values(), self.policy
+        kinds = [0, 0]
+        if len(promised) < policy.reservations_in_all:
+            for kind in (False, True):
+                taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
+                kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
+        return self.lines.care(kinds, self.finder.who_may_take())
+
+    def _note_set_aside(self) -> None:
+        """What to say of those whom filling set aside by itself."""
+        for job, why in self.lines.left_aside():
+            if why == NEVER_FITS:
+                shortage = never_fits(self.fleet, job.profile)
+                assert shortage is not None
+                self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
+            elif why == WOULD_DELAY:
+                blocked = Blocked(only_delays=True)
+                self.waiting[job.id] = waiting.would_delay(job, blocked, self.horizon.promised, self.policy)
+            else:
+                self.finder.note_full(job.profile)
+                self.blocked.append((job, Blocked(only_delays=False)))
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.waiting[job.id] = limit.waiting
         self.limited.append((job, limit.waiting.reason))
-        self.lines[job.queue].close(limit)
+        self.lines.close(job.queue, limit)
 
     def _consider(self, job: Job) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.
@@ -221,13 +264,13 @@ class _Turn:
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
         Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
         """
-        line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
+        attempt = self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
             self._admit(job, attempt, charge, placed.cluster, None)
             self._start(job, attempt, placed)
-            line.take(job)
+            self.lines.take(job)
             return True
         reservation = self._soonest(job)
         if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
@@ -235,15 +278,17 @@ class _Turn:
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
-            line.take(job)
-        line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
+            self.lines.take(job)
+        self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
+        if not placed.only_delays:
+            self.lines.note_full(job.profile)
         return False
 
     # -- reservations ----------------------------------------------------------------------------------
 
     def _soonest(self, job: Job) -> Reservation | None:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
-        claims = Claims(job, GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
+        claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
 
         def may_evict(run: Running) -> bool:
             return self.policy.preemption is Preemption.ON and claims.right_over(run) is not None
@@ -284,7 +329,7 @@ class _Turn:
         self.ledger.admit(job, charge)
         self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed) -> None:
+    def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
@@ -295,6 +340,7 @@ class _Turn:
             cluster=placed.cluster,
             started_ms=self.now_ms,
             tasks=placed.tasks,
+            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
             overtook=overtook,
         )
         if placed.units:
@@ -302,24 +348,38 @@ class _Turn:
         else:
             self.horizon.started(run)
         self.ledger.start(job, placed.tasks)
+        self._say_started(job, attempt, placed.cluster, placed.tasks, overtook, by_preemption=bool(placed.units))
+
+    def _say_started(
+        self,
+        job: Job,
+        attempt: int,
+        cluster: str,
+        tasks: Tasks,
+        overtook: tuple[str, ...] = (),
+        *,
+        by_preemption: bool = False,
+    ) -> None:
+        self.finder.started()
         self.starts += 1
         self.actions.append(
             Start(
                 job=job.id,
                 queue=job.queue,
                 attempt=attempt,
-                cluster=placed.cluster,
-                tasks=placed.tasks,
+                cluster=cluster,
+                tasks=tasks,
                 overtook=overtook,
-                by_preemption=bool(placed.units),
+                by_preemption=by_preemption,
             )
         )
-        self.moved[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)
+        self.moved[job.id] = Started(cluster=cluster, tasks=tasks)
 
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
         self.finder.evicted()
+        self.lines.forget_full()
         self.evictions.append(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )
@@ -334,30 +394,32 @@ class _Turn:
             self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             self.waiting[held.job.id] = waiting.held(held)
-        wake_ms = next_wake(
-            self.snapshot, self.ledger, self.horizon, self.waiting, self.limited, too_soon=self.finder.too_soon
-        )
+        wake_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.waiting, self.limited)
         return Plan(
             now_ms=self.now_ms,
             actions=(*self.evictions, *self._lasting_actions()),
             verdicts=self.moved | self.waiting,
-            heads=self.heads,
+            heads=self.lines.first_heads(),
             wake_ms=wake_ms,
         )
 
     def _say_what_is_short(self) -> None:
         """What blocked jobs lack, as the turn leaves the nodes."""
+        shortage_of = cache(self.finder.shortage)
         for job, blocked in self.blocked:
-            self.waiting[job.id] = waiting.blocked(job, blocked, self.finder.shortage(job.profile))
+            self.waiting[job.id] = waiting.blocked(job, blocked, shortage_of(job.profile))
         for job, reservation, blocked in self.reserved:
-            shortage = None if blocked.only_delays else self.finder.shortage(job.profile)
+            shortage = None if blocked.only_delays else shortage_of(job.profile)
             self.waiting[job.id] = waiting.reserved(reservation, blocked, shortage)
 
     def _lasting_actions(self) -> Iterator[Action]:
-        """All actions but the promises that a later round improved or fulfilled."""
+        """What comes of all rounds: who was promised something and starts after all just starts."""
         last = {action.job: action for action in self.actions if isinstance(action, Promise)}
+        started = {action.job: action.cluster for action in self.actions if isinstance(action, Start)}
         for action in self.actions:
-            if not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
+            if isinstance(action, Admit) and action.job in started:
+                yield replace(action, cluster=started[action.job], reservation=None)
+            elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
 
 

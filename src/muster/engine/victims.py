@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from muster.engine.horizon import Horizon
@@ -41,19 +42,29 @@ Fits = Callable[[list[Unit]], bool]
 class Claims:
     """What one blocked head may take from whom; follows the units chosen so far."""
 
-    def __init__(self, head: Job, blocked_by: str, ledger: Ledger, now_ms: int) -> None:
+    def __init__(self, head: Job, blocked_by: Callable[[], str], ledger: Ledger, now_ms: int) -> None:
         self.head = head
-        self.resource = blocked_by
         self.ledger = ledger
         self.now_ms = now_ms
-        queue = ledger.queues[head.queue]
-        self.entitled = ledger.shares.entitled_to(blocked_by)
-        self.is_below = (
-            queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
-        )
-        self.too_soon: set[str] = set()  # queues that only flow still protects from the head
+        self._blocked_by = blocked_by
         self._may_take_from: dict[str, bool] = {}
         self._taken: dict[str, Resources] = {}
+
+    @cached_property
+    def resource(self) -> str:
+        """The resource that blocks the head; worked out only where a share is in question."""
+        return self._blocked_by()
+
+    @cached_property
+    def entitled(self) -> Mapping[str, int]:
+        """Each queue's entitled part of it."""
+        return self.ledger.shares.entitled_to(self.resource)
+
+    @cached_property
+    def is_below(self) -> bool:
+        """Whether the head's queue has less than it is entitled to."""
+        queue = self.ledger.queues[self.head.queue]
+        return queue.started_usage < queue.entitled and queue.started_of(self.resource) < self.entitled[self.head.queue]
 
     def right_over(self, run: Running) -> Rule | None:
         """By which rule the head could take from this job at all, its age apart."""
@@ -72,22 +83,18 @@ class Claims:
 
     def _has_right_over(self, queue: str) -> bool:
         """Whether the head's queue may take from another one, before anything is taken."""
-        if not self.is_below or self.over(queue) <= 0 or self._would_overtake(queue):
-            return False
-        if not self._comes_before(queue):
-            self.too_soon.add(queue)
-            return False
-        return True
+        # the cheapest question first: the last ones need the resource that is short
+        return self._comes_before(queue) and self.is_below and self.over(queue) > 0 and not self._would_overtake(queue)
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
-        return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
+        return self.ledger.queues[queue].started_of(self.resource) - self._gone(queue) - self.entitled[queue]
 
     def _would_overtake(self, queue: str) -> bool:
         """Whether the head's queue would hold more of the resource per weight than the other one does now."""
         mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        with_head = mine.started.get(self.resource) + self.head.profile.least.get(self.resource)
-        return with_head * theirs.weight > theirs.started.get(self.resource) * mine.weight
+        with_head = mine.started_of(self.resource) + self.head.profile.least.get(self.resource)
+        return with_head * theirs.weight > theirs.started_of(self.resource) * mine.weight
 
     def _comes_before(self, queue: str) -> bool:
         """Whether filling would serve the head before the other queue; else that one would only take it back."""
@@ -112,11 +119,14 @@ class Claims:
 
     def _within_reach(self, running: Mapping[str, list[Running]]) -> Iterator[Running]:
         """Those of its own queue, of queues it may take from, and who overtook it; most queues need one look."""
+        rank, head = self.head.rank, self.head.id
         for queue, runs in running.items():
-            if queue == self.head.queue or self._may_take(queue):
+            if queue == self.head.queue:
+                yield from (run for run in runs if run.job.rank < rank or head in run.overtook)
+            elif self._may_take(queue):
                 yield from runs
             else:
-                yield from (run for run in runs if self.head.id in run.overtook)
+                yield from (run for run in runs if head in run.overtook)
 
     def units(self, running: Mapping[str, list[Running]]) -> list[Unit]:
         """Every unit the head may take of those (by queue) that may give way, in the order in which they go."""
@@ -138,7 +148,7 @@ class Claims:
         job = unit.run.job
         return (
             unit.rule is not Rule.RESERVATION,
-            -self.over(job.queue),
+            -self.over(job.queue) if unit.rule is Rule.FAIR_SHARE else 0,
             job.queue,
             job.priority_class,
             job.priority,

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
-from muster.engine.limits import over_share_limit
-from muster.engine.placement import never_fits
+from muster.engine.lines import Lines
 from muster.model.jobs import Job
 from muster.model.plan import Verdict, Waiting
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
 
@@ -22,41 +21,37 @@ def next_wake(
     snapshot: Snapshot,
     ledger: Ledger,
     horizon: Horizon,
+    lines: Lines,
     waits: Mapping[str, Verdict],
     limited: Iterable[tuple[Job, Reason]],
-    *,
-    too_soon: bool,
 ) -> int | None:
     """The first later moment at which time alone could change a verdict; None if never."""
     waiting = [verdict for verdict in waits.values() if isinstance(verdict, Waiting)]
     moments = [
-        *_ageing(snapshot),
-        *_lifetimes(snapshot, waiting),
-        *_moving_reservations(snapshot, ledger, horizon, waiting),
+        *_ageing(snapshot, ledger, lines),
+        *_lifetimes(snapshot, ledger, horizon, waiting),
+        *_moving_reservations(snapshot, ledger, horizon, lines, waiting),
         *_decay(snapshot, ledger, limited),
     ]
     if any(Happening.NEXT_TURN in verdict.reason.until for verdict in waiting):
         moments.append(snapshot.now_ms + 1)
-    if too_soon and _is_any_decaying(ledger):
-        moments.append(_next_mark(snapshot.now_ms, snapshot.policy))
     return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
 
 
-def _ageing(snapshot: Snapshot) -> Iterator[int]:
+def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:
     """A waiting job turns aged, and could take a reservation."""
-    if not snapshot.policy.reservations:
-        return
-    for state in snapshot.queues:
-        for lane in () if state.queue.cordoned else state.lanes:
-            if lane.jobs and never_fits(snapshot.fleet, lane.profile) is None:
-                yield lane.jobs[0].submit_ms + snapshot.policy.aging_after_ms
+    if snapshot.policy.reservations:
+        for submit_ms in lines.first_to_age(ledger.columns.cordoned):
+            yield submit_ms + snapshot.policy.aging_after_ms
 
 
-def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
-    """A running job outlives its lifetime while someone waits for room."""
+def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:
+    """A running job outlives its lifetime while someone waits for room, or what its queue used lately fades."""
     hopeful = any(Happening.LIFETIME_ENDED in verdict.reason.until for verdict in waiting)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
+    if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
+        yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
         yield run.protected_until_ms
         if run.job.lifetime_ms is not None:
@@ -64,7 +59,7 @@ def _lifetimes(snapshot: Snapshot, waiting: Iterable[Waiting]) -> Iterator[int]:
 
 
 def _moving_reservations(
-    snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]
+    snapshot: Snapshot, ledger: Ledger, horizon: Horizon, lines: Lines, waiting: Iterable[Waiting]
 ) -> Iterator[int]:
     """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
     if not horizon.promised:
@@ -77,17 +72,26 @@ def _moving_reservations(
     if all(promised.reservation.is_firm for promised in horizon.promised.values()):
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
-    # order against ends that were stated, and what a bounded job may pass. And as flows decay, somebody else's turn
-    # may come first, and with it the reservation.
+    # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
     is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
     bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
-    if is_moving or bounded or _is_any_decaying(ledger):
-        yield _next_mark(snapshot.now_ms, snapshot.policy)
+    if is_moving or bounded:
+        yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
+    # With time somebody else's turn may come first, and with it the reservation.
+    if lines.queues_in_line() > 1 and _is_any_decaying(ledger):
+        yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
 
 
-def _next_mark(now_ms: int, policy: Policy) -> int:
-    return now_ms - now_ms % policy.reestimate_ms + policy.reestimate_ms
+def _next(now_ms: int, step_ms: int) -> int:
+    """The next mark after now, of marks so far apart."""
+    return now_ms - now_ms % step_ms + step_ms
+
+
+def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
+    """Whether some queue has less than its share, and another one something that may give way."""
+    givers = {name for name, runs in horizon.may_give_way.items() if runs}
+    return any(it.started_usage < it.entitled and givers - {it.name} for it in ledger.queues.values())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:
@@ -101,12 +105,11 @@ def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[Job, Reas
             continue
         holding = ledger.queues[job.queue]
         if reason is Reason.OVER_SHARE:
-            limit = over_share_limit(holding, ledger, snapshot.policy)
-            account, used = holding.state.fixed, holding.fixed_usage
+            limit, account, used = holding.fixed_limit, holding.state.fixed, holding.fixed_usage
         else:
             limit, account, used = holding.nominal, holding.state.account, holding.usage
         if used + ledger.least_usage(job) > limit:
             continue
         moment_ms = account.when_at_most(limit, snapshot.now_ms, snapshot.policy.half_time_ms)
         if moment_ms is not None:
-            yield moment_ms if reason is Reason.OVER_SHARE else _next_mark(moment_ms - 1, snapshot.policy)
+            yield moment_ms if reason is Reason.OVER_SHARE else _next(moment_ms - 1, snapshot.policy.flow_step_ms)

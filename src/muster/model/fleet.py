@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
-from muster.model.nodes import Node
+from muster.model.nodes import NO_POD_LIMIT, Node
+from muster.model.resources import PODS, Resources, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +36,23 @@ class Domain:
 class Fleet:
     """Clusters and nodes in order of name, with answers remembered."""
 
-    __slots__ = ("_by_cluster", "_domains", "_matching", "_open", "clusters", "nodes")
+    __slots__ = ("_by_cluster", "_domains", "_matching", "_open", "allocatable", "clusters", "nodes")
 
     def __init__(self, clusters: Iterable[Cluster] = (), nodes: Iterable[Node] = ()) -> None:
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
+        self.allocatable = total(node.empty().free for node in self.nodes.values())
         self._by_cluster: dict[str, list[Node]] = {name: [] for name in self.clusters}
         for node in self.nodes.values():
             self._by_cluster[node.cluster].append(node)
         self._matching: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._open: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._domains: dict[str, tuple[Domain, ...]] = {}
+
+    def scarce(self, resources: Resources) -> list[tuple[str, int]]:
+        """Of the resources asked for, those that are limited at all, and how much there is with all nodes empty."""
+        there_is = self.allocatable
+        return [(name, there_is.get(name)) for name in resources if name != PODS or there_is.get(name) < NO_POD_LIMIT]
 
     def candidates(self, profile: Profile, *, silent: bool = False) -> tuple[str, ...]:
         """The clusters a job may go to, most preferred first; silent ones only when asked for."""

@@ -43,11 +43,17 @@ class Policy:
     reestimate_ms: int = 10 * SECOND_MS
     share_memory_ms: int = 30 * DAY_MS
 
+    @property
+    def flow_step_ms(self) -> int:
+        """How often flows are looked at to decide whose turn it is: eight times in a half time."""
+        return max(self.half_time_ms // 8, 1)
+
     def bound_ms(self, job: Job) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.
 
-        A lifetime bounds nothing where nobody may be evicted.
+        A lifetime bounds nothing where nobody may be evicted. Nobody is at the very moment it started, so even a
+        lifetime of 0 bounds it by the next.
         """
-        if job.known_ms is not None or self.preemption is not Preemption.ON:
+        if job.known_ms is not None or self.preemption is not Preemption.ON or job.lifetime_ms is None:
             return job.known_ms
-        return job.lifetime_ms
+        return max(job.lifetime_ms, 1)

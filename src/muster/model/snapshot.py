@@ -5,9 +5,10 @@ The order of the tuples means nothing, except that a lane's jobs stand in their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
+from typing import overload
 
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
@@ -35,6 +36,47 @@ class Lane:
     jobs: tuple[Job, ...]
 
 
+class Lanes(Sequence[Lane]):
+    """The lanes of a queue, made when someone looks: a turn reads columns and needs none of them.
+
+    Who keeps a snapshot for later looks before the world goes on; after that it is too late.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], tuple[Lane, ...]]) -> None:
+        self._make = make
+        self._made: tuple[Lane, ...] | None = None
+
+    def all(self) -> tuple[Lane, ...]:
+        """All of them, from now on kept."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    @overload
+    def __getitem__(self, place: int) -> Lane: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Lane, ...]: ...
+    def __getitem__(self, place: int | slice) -> Lane | tuple[Lane, ...]:
+        return self.all()[place]
+
+    def __eq__(self, other: object) -> bool:
+        return self.all() == (other.all() if isinstance(other, Lanes) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.all())
+
+    def __repr__(self) -> str:
+        return repr(self.all())
+
+    def __reduce__(self) -> tuple[type[tuple[Lane, ...]], tuple[tuple[Lane, ...]]]:
+        return tuple, (self.all(),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
     """A queue now. Accounts hold what has started; `fixed` only jobs without a lifetime, at their min.
@@ -49,7 +91,7 @@ class QueueState:
     charged: int = 0
     demand: Resources = NOTHING
     active_ms: int = 0
-    lanes: tuple[Lane, ...] = ()
+    lanes: Sequence[Lane] = ()
 
     def jobs(self) -> Iterator[Job]:
         """Its queued jobs in order."""
@@ -75,7 +117,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment."""
+    """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment.
+
+    `columns` are the queued jobs as state keeps them for the engine (muster.engine.roll); they say the same as lanes.
+    """
 
     now_ms: int
     policy: Policy
@@ -88,6 +133,12 @@ class Snapshot:
     held: tuple[Held, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
     evicted: frozenset[str] = frozenset()
+    columns: object = field(default=None, repr=False, compare=False)
+
+    def settle(self) -> None:
+        """Look at everything that is made only when looked at, so that the snapshot can be kept."""
+        for state in self.queues:
+            len(state.lanes)
 
     def next_attempt(self, job: Job) -> int:
         """The number a new attempt of the job gets; `attempts` holds those that had one."""

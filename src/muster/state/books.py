@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from sortedcontainers import SortedKeyList
-
+from muster.engine.roll import Roll
 from muster.model.flow import Account
-from muster.model.jobs import Job, Profile, Task, least_usage_of, resources_of, usage_of
+from muster.model.jobs import Job, Task, least_usage_of, resources_of, usage_of
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
-from muster.model.snapshot import Lane, QueueState
-
-LaneKey = tuple[Profile, int, int]
-
-
-def _lane_key(job: Job) -> LaneKey:
-    return (job.profile, job.priority_class, job.priority)
-
-
-def _age(job: Job) -> tuple[int, tuple[str, int, str]]:
-    return (job.submit_ms, job.key)
+from muster.model.snapshot import Lane, Lanes, QueueState
 
 
 class QueueBooks:
     """One queue as events left it. `state` is cached until something changes."""
 
-    def __init__(self, queue: Queue, policy: Policy, now_ms: int) -> None:
+    def __init__(self, queue: Queue, policy: Policy, roll: Roll, now_ms: int) -> None:
         self.queue = queue
+        self._roll = roll
         self._policy = policy
         self._account = Account()
         self._fixed = Account()
@@ -37,16 +27,12 @@ class QueueBooks:
         self._charged = 0
         self._active_ms = now_ms
         self._jobs = 0
-        self._lanes: dict[LaneKey, SortedKeyList[Job, Any]] = {}
-        self._frozen_lanes: dict[LaneKey, Lane] = {}
+        self._changes = 0
         self._frozen: QueueState | None = None
 
     def state(self) -> QueueState:
         """The queue as a frozen value."""
         if self._frozen is None:
-            for key, jobs in self._lanes.items():
-                if key not in self._frozen_lanes:
-                    self._frozen_lanes[key] = Lane(profile=key[0], jobs=tuple(jobs))
             self._frozen = QueueState(
                 queue=self.queue,
                 account=self._account,
@@ -55,16 +41,21 @@ class QueueBooks:
                 charged=self._charged,
                 demand=self._demand,
                 active_ms=self._active_ms,
-                lanes=tuple(self._frozen_lanes.values()),
+                lanes=Lanes(partial(self._lanes, self._changes)),
             )
         return self._frozen
 
-    def fork(self) -> QueueBooks:
-        """A copy that can go its own way."""
+    def _lanes(self, changes: int) -> tuple[Lane, ...]:
+        """The lanes as they were after so many changes."""
+        if changes != self._changes:
+            raise LookupError(f"the line of {self.queue.name} has moved on: look at a snapshot before the world does")
+        return self._roll.lanes_of(self.queue.name)
+
+    def fork(self, roll: Roll) -> QueueBooks:
+        """A copy that can go its own way, with its jobs on another roll."""
         other = object.__new__(QueueBooks)
         other.__dict__.update(self.__dict__)
-        other._lanes = {key: SortedKeyList(jobs, key=_age) for key, jobs in self._lanes.items()}
-        other._frozen_lanes = dict(self._frozen_lanes)
+        other._roll, other._frozen = roll, None
         return other
 
     def set_queue(self, queue: Queue) -> None:
@@ -74,20 +65,14 @@ class QueueBooks:
 
     def join(self, job: Job) -> None:
         """A job stands in line."""
-        key = _lane_key(job)
-        if key not in self._lanes:
-            self._lanes[key] = SortedKeyList(key=_age)
-        self._lanes[key].add(job)
-        self._frozen_lanes.pop(key, None)
+        self._changes += 1
+        self._roll.add(job)
         self.ask(job.profile.most)
 
     def leave(self, job: Job) -> None:
         """A job left the line."""
-        key = _lane_key(job)
-        self._lanes[key].remove(job)
-        self._frozen_lanes.pop(key, None)
-        if not self._lanes[key]:
-            del self._lanes[key]
+        self._changes += 1
+        self._roll.remove(job)
         self.ask_no_more(job.profile.most)
 
     def ask(self, resources: Resources) -> None:

@@ -8,7 +8,7 @@ run time) is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -40,19 +40,20 @@ class Run:
     def __init__(self, state: State, runtime: Runtime, *, skips_turns: bool = True) -> None:
         self.state = state
         self.skips_turns = skips_turns
-        self.watch: Callable[[Snapshot, Plan], None] = lambda _snapshot, _plan: None
+        self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
         self._sequence = count()
         self._silent_ends: dict[str, list[End]] = {}
         self._last: Plan | None = None
+        self._forgets_ms: int | None = None
         for run in state.running.values():
             self._expect_end(run)
 
     def ahead(self, runtime: Runtime) -> Run:
         """This world as it would go on if nothing new came and everyone ran as long as `runtime` says."""
         other = Run(self.state.fork(), runtime)
-        other._last = self._last
+        other._last, other._forgets_ms = self._last, self._forgets_ms
         return other
 
     def expect(self, at_ms: int, event: ev.Event) -> None:
@@ -100,12 +101,27 @@ class Run:
         while self._agenda and self._agenda[0][0] <= now_ms:
             event = heappop(self._agenda)[-1]
             happened += self._happen(event, now_ms)
+        if self._decides_as_before(now_ms) and self._last is not None:
+            self._last = replace(self._last, now_ms=now_ms)
+            return Moment(now_ms=now_ms, events=tuple(happened), plan=self._last)
         snapshot = self.state.freeze(now_ms)
         plan = decide(snapshot)
-        self.watch(snapshot, plan)
+        if self.watch is not None:
+            snapshot.settle()
+            self.watch(snapshot, plan)
+        self.state.has_news = False
+        self._forgets_ms = self.state.forgets_queue_ms()
         happened += self._carry_out(plan, now_ms)
         self._last = plan
         return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
+
+    def _decides_as_before(self, now_ms: int) -> bool:
+        """Whether a turn would only say again what the last one said: there is nothing to do."""
+        last = self._last
+        if not self.skips_turns or last is None or self.state.has_news or not last.is_empty:
+            return False
+        moments = [moment for moment in (last.wake_ms, self._forgets_ms) if moment is not None]
+        return now_ms < min(moments, default=now_ms + 1)
 
     # -- what happens ----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from muster.engine.roll import Roll
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task, resources_of
@@ -64,6 +65,8 @@ class State:
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
+        self._roll = Roll()
+        self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -101,7 +104,37 @@ class State:
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
+            columns=self._roll.sight(),
         )
+
+    def _can_wait(self, event: ev.Event) -> bool:
+        """Whether the event gives a turn that had nothing to decide nothing new to decide either.
+
+        So it is with a job that comes behind one just like it, in a queue that wants more than there is anyway.
+        """
+        if not isinstance(event, ev.JobSubmitted) or self._waits_for(event.job):
+            return False
+        job = event.job
+
+        def is_as_free(other: Job) -> bool:
+            """Whether nothing keeps the other job from starting that does not keep this one."""
+            bound_ms, other_ms = self.policy.bound_ms(job), self.policy.bound_ms(other)
+            is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
+            is_limited_alike = (other.lifetime_ms, other.user) == (job.lifetime_ms, job.user) or (
+                not self._users
+                and self._queues[job.queue].queue.excess_budget is None
+                and (other.lifetime_ms is None) == (job.lifetime_ms is None)
+            )
+            return is_sooner_gone and is_limited_alike
+
+        return self._roll.has_one_before(job, is_as_free) and self._asks_for_all(job)
+
+    def _asks_for_all(self, job: Job) -> bool:
+        """Whether its queue asks for all there is already, so that the job changes nobody's share."""
+        fleet, asked = self.machines.fleet(), self._queues[job.queue].state().demand
+        if not self._roll.shapes(self.policy.weights).judge(fleet, self._roll.waiting_with()):
+            return False  # who never fits asks in vain, and is not counted
+        return all(asked.get(name) >= most for name, most in fleet.scarce(job.profile.most))
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
@@ -112,13 +145,14 @@ class State:
     def fork(self) -> State:
         """A copy that can go its own way, to find out what would happen."""
         other = State(self.policy)
-        other.now_ms = self.now_ms
+        other.now_ms, other.has_news = self.now_ms, self.has_news
         other.machines = self.machines.fork()
         other.jobs = {name: replace(record) for name, record in self.jobs.items() if not record.phase.is_over}
         other.jobs |= {name: record for name, record in self.jobs.items() if record.phase.is_over}
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
         other.in_line = set(self.in_line)
-        other._queues = {name: books.fork() for name, books in self._queues.items()}
+        other._roll = self._roll.fork()
+        other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
         other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
         other._evicted = dict(self._evicted)
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
@@ -129,6 +163,7 @@ class State:
     def apply(self, event: ev.Event, now_ms: int) -> None:
         """Take note of what happened."""
         self.now_ms = now_ms
+        self.has_news = self.has_news or not self._can_wait(event)
         match event:
             case ev.JobSubmitted(job=job):
                 self._submit(job)
@@ -189,7 +224,7 @@ class State:
         if queue.name in self._queues:
             self._queues[queue.name].set_queue(queue)
         else:
-            self._queues[queue.name] = QueueBooks(queue, self.policy, self.now_ms)
+            self._queues[queue.name] = QueueBooks(queue, self.policy, self._roll, self.now_ms)
 
     def _submit(self, job: Job) -> None:
         self.jobs[job.id] = Record(job)

@@ -68,8 +68,9 @@ class Books:
 
     def _opening(self, name: str) -> Holding:
         state, policy, now_ms = self.world.queues[name], self.world.policy, self.world.now_ms
-        # Whose turn it is goes by flows as of every tenth second, or of a later change.
-        mark_ms = max(now_ms // policy.reestimate_ms * policy.reestimate_ms, state.account.as_of_ms)
+        # Whose turn it is goes by flows as of every eighth of a half time, or of a later change.
+        step_ms = max(policy.half_time_ms // 8, 1)
+        mark_ms = max(now_ms // step_ms * step_ms, state.account.as_of_ms)
         return Holding(
             queue=state.queue,
             started=self.started[name],

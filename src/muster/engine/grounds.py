@@ -1,0 +1,366 @@
+"""A fleet in numbers: nodes, clusters and domains by number, and what task groups ask of them.
+
+Built once for a fleet, which stays the same until a node changes. Groups and profiles get their numbers when they
+are first seen; which nodes suit a group is worked out once for each constraint. Serves one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.engine.kernels import placing
+from muster.engine.kernels.placing import Cells
+from muster.model.fleet import Fleet
+from muster.model.jobs import Profile, TaskGroup
+from muster.model.labels import Constraint
+from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
+from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources
+
+SMALL_DOMAIN = 64  # nodes; larger domains are searched by the index
+
+Array: TypeAlias = npt.NDArray[np.int64]
+
+_FIRST_DIMS = (CPU, MEMORY, GPU, PODS)
+_MOST = 1 << 62  # of any amount: more than a node can have
+_SPARE_INDEXES = 4
+
+
+def cells(count: int, *, listed: bool) -> Cells:
+    """So many zeros, as a list for plain kernels or as an array for compiled ones."""
+    return [0] * count if listed else cast(Cells, np.zeros(count, np.int64))
+
+
+def cells_of(numbers: Sequence[int], *, listed: bool) -> Cells:
+    """These numbers, as a list for plain kernels or as an array for compiled ones."""
+    return list(numbers) if listed else cast(Cells, np.array(numbers, np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shape:
+    """A profile in numbers: its groups, and how many tasks each has at least."""
+
+    groups: tuple[int, ...]
+    least: tuple[int, ...]
+    clusters: tuple[str, ...]  # its candidates, most preferred first
+
+
+class Grounds:
+    """One fleet in numbers. Nodes are numbered in the fleet's order, which is the order of names."""
+
+    def __init__(self, fleet: Fleet, *, small_domain: int = SMALL_DOMAIN) -> None:
+        self.fleet = fleet
+        nodes = tuple(fleet.nodes.values())
+        self.names = tuple(fleet.nodes)
+        self.number = {name: number for number, name in enumerate(self.names)}
+        self.cluster_names = tuple(fleet.clusters)
+        self.cluster_number = {name: number for number, name in enumerate(fleet.clusters)}
+        others = sorted({name for node in nodes for name in node.allocatable} - set(_FIRST_DIMS))
+        self.dims = (*_FIRST_DIMS, *others)
+        self.dim_number = {name: number for number, name in enumerate(self.dims)}
+        most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in nodes), default=0)
+        self.devices = min(most_devices, placing.MOST_DEVICES)
+        self.steps = placing.step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
+        self.columns = placing.FREE + 2 * len(self.dims) + self.devices
+        self.words = _words(len(nodes))
+        self.set_size = self.words + _words(self.words)
+        self.small = min(small_domain, len(nodes))
+        self.rooms = Reader(self)
+        self.empties = Reader(self)
+        self._groups: dict[TaskGroup, int] = {}
+        self._shapes: dict[Profile, Shape] = {}
+        self._masks: dict[Constraint, tuple[int, int]] = {}
+        self._refusals: dict[tuple[str, Constraint], tuple[str, int]] = {}
+        self.knows_domains = False  # only if some group cares how far apart its tasks are
+        self._indexes: list[Cells] = []
+        self._sets = 0
+        self._parts: dict[int, Array] = self._first_parts(nodes)
+        self._assemble()
+        for number, name in enumerate(self.cluster_number):
+            place = self._new_set(self.number[node.name] for node in fleet.nodes_of(name))
+            self._parts[placing.CLUSTERS][number, placing.PLACE] = place
+
+    def _first_parts(self, nodes: Sequence[Node]) -> dict[int, Array]:
+        """What the cells of the ground are made of, in order."""
+        traits = _table(len(nodes) + 1, placing.TRAIT)
+        traits[:-1, placing.HAS_GPUS] = [node.has_gpus for node in nodes]
+        return {
+            placing.TRAITS: traits,
+            placing.CLUSTERS: _table(len(self.cluster_number), placing.CLUSTER),
+            placing.DOMAINS: _table(0, placing.DOMAIN),
+            placing.MEMBERS: _table(0, 1),
+            placing.HOMES: _table(0, 1),
+            placing.SETS: _table(len(self.cluster_number) + 6, self.set_size),
+            placing.ASKS: _table(8, placing.AMOUNTS + len(self.dims)),
+        }
+
+    def _assemble(self) -> None:
+        """Put the parts into one array, in which they are from now on."""
+        sizes = np.zeros(placing.GROUND, np.int64)
+        sizes[placing.NODES], sizes[placing.WORDS] = len(self.names), self.words
+        sizes[placing.PARTS], sizes[placing.SET] = self.set_size - self.words, self.set_size
+        sizes[placing.DIMS], sizes[placing.DEVICES] = len(self.dims), self.devices
+        sizes[placing.COLUMNS], sizes[placing.STEPS] = self.columns, self.steps
+        sizes[placing.SMALL], sizes[placing.ASK] = self.small, placing.AMOUNTS + len(self.dims)
+        self._array = np.concatenate([sizes, *(part.ravel() for part in self._parts.values())])
+        self._list: list[int] | None = None
+        begin = placing.GROUND
+        for name, part in self._parts.items():
+            self._array[name] = begin
+            self._parts[name] = self._array[begin : begin + part.size].reshape(part.shape)
+            begin += part.size
+
+    def ground(self, *, listed: bool) -> Cells:
+        """The fleet as kernels see it. Only good until the next group is numbered."""
+        if not listed:
+            return cast(Cells, self._array)
+        if self._list is None:
+            self._list = self._array.tolist()
+        return self._list
+
+    @property
+    def domains(self) -> int:
+        """How many domains of two hops and more there are; none is known until a group cares."""
+        return len(self._parts[placing.DOMAINS])
+
+    # -- what groups ask for ---------------------------------------------------------------------------
+
+    def shape_of(self, profile: Profile) -> Shape:
+        """The profile in numbers."""
+        shape = self._shapes.get(profile)
+        if shape is None:
+            shape = self._shapes[profile] = Shape(
+                groups=tuple(self.group_number(group) for group in profile.groups),
+                least=tuple(group.min for group in profile.groups),
+                clusters=self.fleet.candidates(profile),
+            )
+        return shape
+
+    def group_number(self, group: TaskGroup) -> int:
+        """The number under which kernels know what tasks of the group ask for, and where to look for it."""
+        number = self._groups.get(group)
+        if number is None:
+            number = len(self._groups)
+            if number == len(self._parts[placing.ASKS]):
+                self._grow(placing.ASKS)
+            if group.is_close and not self.knows_domains:
+                self._map_domains()
+            masks = self._masks_of(group.constraint)
+            self._parts[placing.ASKS][number] = self._ask(group, masks)
+            self._list = None
+            self._groups[group] = number
+        return number
+
+    def unknown(self, request: Request) -> list[str]:
+        """What the request asks for and no node has."""
+        return [name for name in request.resources if name not in self.dim_number]
+
+    def _ask(self, group: TaskGroup, masks: tuple[int, int]) -> list[int]:
+        ask = [0] * (placing.AMOUNTS + len(self.dims))
+        request = group.request
+        ask[placing.OPEN], ask[placing.ANY] = masks
+        ask[placing.GPUS], ask[placing.MILLI] = min(request.gpus, _MOST), request.gpu_milli
+        ask[placing.WHOLE], ask[placing.CLOSE] = int(request.whole_node), int(group.is_close)
+        ask[placing.HOPS] = placing.NO_LIMIT if group.max_hops is None else group.max_hops
+        ask[placing.NEVER] = int(bool(self.unknown(request)))
+        ask[placing.MIN], ask[placing.INITIAL], ask[placing.MAX] = group.min, group.initial, group.max
+        for name, amount in request.resources.items():
+            if name in self.dim_number:
+                ask[placing.AMOUNTS + self.dim_number[name]] = min(amount, _MOST)
+        for column, number in zip(_SEARCH, self._search(request), strict=True):
+            ask[column] = number
+        return ask
+
+    def _search(self, request: Request) -> tuple[int, int, int, int, int]:
+        """Where nodes for such a task are: from which bucket, line and step on, and to which lines."""
+        nowhere = (0, 0, 0, 1, 0)
+        cpu = placing.step(min(request.resources.get(CPU), _MOST), 4)
+        memory = placing.step(min(request.resources.get(MEMORY), _MOST) >> 20, 1)
+        if cpu >= self.steps or request.gpus > self.devices:
+            return nowhere
+        if request.gpus and request.gpu_milli < DEVICE_MILLI:
+            begin = (self.devices + 2) * self.steps
+            end = begin + placing.MILLI_LINES
+            return ((begin << 5) + request.gpu_milli, 0, 0, end, end)
+        floor = min(memory, placing.MEMORY_STEPS - 1)
+        first, last = (1 + request.gpus, 1 + self.devices) if request.gpus else (0, 1)
+        start = ((first * self.steps + cpu) << 5) + floor
+        return (start, floor, cpu, (first + 1) * self.steps, (last + 1) * self.steps)
+
+    def _masks_of(self, constraint: Constraint) -> tuple[int, int]:
+        """The sets of nodes that the constraint admits: those that take tasks, and all."""
+        found = self._masks.get(constraint)
+        if found is None:
+            clusters, fleet = self.cluster_number, self.fleet
+            admitted = list(chain.from_iterable(fleet.matching(name, constraint) for name in clusters))
+            taking = list(chain.from_iterable(fleet.open_matching(name, constraint) for name in clusters))
+            every = taken = self._new_set(self.number[node.name] for node in admitted)
+            if len(taking) < len(admitted):
+                taken = self._new_set(self.number[node.name] for node in taking)
+            found = self._masks[constraint] = (taken, every)
+        return found
+
+    def _new_set(self, numbers: Iterable[int]) -> int:
+        if self._sets == len(self._parts[placing.SETS]):
+            self._grow(placing.SETS)
+        words = _bits(list(numbers), self.words)
+        summary = _bits(np.flatnonzero(words), self.set_size - self.words)
+        self._parts[placing.SETS][self._sets] = np.concatenate([words, summary])
+        self._list = None
+        self._sets += 1
+        return self._sets - 1
+
+    def _grow(self, name: int) -> None:
+        part = self._parts[name]
+        self._parts[name] = np.concatenate([part, np.zeros_like(part)])
+        self._assemble()
+
+    def refusal(self, cluster: str, constraint: Constraint) -> tuple[str, int]:
+        """What keeps a group off the nodes that came nearest to taking it, and off how many."""
+        found = self._refusals.get((cluster, constraint))
+        if found is None:
+            found = self._refusals[cluster, constraint] = _refusal(self.fleet, cluster, constraint)
+        return found
+
+    # -- closeness -------------------------------------------------------------------------------------
+
+    def _map_domains(self) -> None:
+        """Number the domains of every cluster in the fleet's order; those of one node are the order of paths."""
+        domains: list[tuple[int, bool, int, int, int]] = []
+        members: list[int] = []
+        homes: list[list[int]] = [[] for _ in self.names]
+        ranks: list[int] = []
+        for name, number in self.cluster_number.items():
+            first = (len(ranks), len(domains))
+            for domain in self.fleet.domains(name):
+                numbers = [self.number[node.name] for node in domain.nodes]
+                if domain.hops == 0:
+                    ranks += numbers
+                    continue
+                for node in numbers:
+                    homes[node].append(len(domains))
+                place = self._new_set(numbers) if len(numbers) > self.small else 0
+                wastes = any(node.has_gpus for node in domain.nodes)
+                domains.append((domain.hops, wastes, len(members), len(members) + len(numbers), place))
+                members += numbers
+            last = (len(ranks), len(domains))
+            self._parts[placing.CLUSTERS][number, 1:] = (first[0], last[0], first[1], last[1])
+        traits = self._parts[placing.TRAITS]
+        traits[ranks, placing.RANK] = range(len(ranks))
+        traits[:-1, placing.BY_RANK] = ranks
+        traits[1:, placing.HOME] = np.cumsum([len(each) for each in homes])
+        self.knows_domains = True
+        self._parts[placing.DOMAINS] = np.array(domains, np.int64).reshape(-1, placing.DOMAIN)
+        self._parts[placing.MEMBERS] = np.array(members, np.int64)
+        self._parts[placing.HOMES] = np.array(list(chain.from_iterable(homes)), np.int64)
+        self._assemble()
+
+    # -- rooms -----------------------------------------------------------------------------------------
+
+    def row_of(self, room: Room) -> list[int]:
+        """A room in numbers."""
+        devices = [*room.devices[: self.devices], *[-1] * (self.devices - len(room.devices))]
+        free, debt = room.free.get, room.debt.get
+        debts = map(debt, self.dims) if room.debt else [0] * len(self.dims)
+        return [room.tasks, *map(free, self.dims), *devices, *debts]
+
+    def room_of(self, row: Sequence[int]) -> Room:
+        """The room that these numbers stand for."""
+        dims, devices = len(self.dims), placing.FREE + len(self.dims)
+        return Room(
+            free=Resources.of(dict(zip(self.dims, row[placing.FREE : devices], strict=True))),
+            devices=tuple(free for free in row[devices : devices + self.devices] if free >= 0),
+            tasks=row[placing.TASKS],
+            debt=Resources.of(dict(zip(self.dims, row[-dims:], strict=True))),
+        )
+
+    # -- indexes ---------------------------------------------------------------------------------------
+
+    def blank_index(self, *, listed: bool) -> Cells:
+        """An index without nodes. Most of a large one is never touched: rows are given out one after the other."""
+        if not listed and self._indexes:
+            return self._indexes.pop()
+        lines = (self.devices + 2) * self.steps + (placing.MILLI_LINES if self.devices else 0)
+        rows = min(lines * 32, len(self.names) * (2 + self.devices)) + 2
+        buckets = placing.LINES + _words(lines)
+        where = buckets + lines * placing.LINE
+        first_row = where + 2 * len(self.names)
+        index = cells(first_row + rows * (self.set_size + 1), listed=listed)
+        index[placing.ROW], index[placing.BUCKETS] = self.set_size + 1, buckets
+        index[placing.WHERE], index[placing.ROWS] = where, first_row
+        return index
+
+    def give_back(self, index: Cells) -> None:
+        """Nobody needs this index any more; if it is an array, it is kept for the next, without nodes."""
+        if not isinstance(index, list) and len(self._indexes) < _SPARE_INDEXES:
+            used = index[placing.ROWS] + (index[placing.GIVEN_OUT] + 1) * index[placing.ROW]
+            cast(Array, index)[placing.LINES : used] = 0
+            index[placing.GIVEN_OUT] = index[placing.CAME_BACK] = 0
+            self._indexes.append(index)
+
+
+class Reader:
+    """Rooms of all nodes in numbers. Those that have not changed since the last time are not read again."""
+
+    def __init__(self, grounds: Grounds) -> None:
+        self._grounds = grounds
+        self._seen: list[Room | None] = [None] * len(grounds.names)
+        self._rows: list[list[int]] = [[] for _ in grounds.names]
+        self._array: Array | None = None
+
+    def read(self, rooms: Sequence[Room], *, listed: bool) -> Any:
+        """The rooms one after the other, as a list or an array; not to be changed."""
+        new = [number for number, room in enumerate(rooms) if room is not self._seen[number]]
+        row_of = self._grounds.row_of
+        for number in new:
+            self._rows[number] = row_of(rooms[number])
+            self._seen[number] = rooms[number]
+        if self._array is not None and new:
+            self._array[new] = [self._rows[number] for number in new]
+        if listed:
+            return list(chain.from_iterable(self._rows))
+        if self._array is None:
+            self._array = np.array(self._rows, np.int64).reshape(-1, self._grounds.columns)
+        return self._array.ravel()
+
+
+_SEARCH = (placing.START, placing.FLOOR, placing.OFFSET, placing.SHELF_END, placing.END)
+
+
+@lru_cache(maxsize=8)
+def grounds_of(fleet: Fleet) -> Grounds:
+    """The fleet in numbers."""
+    return Grounds(fleet)
+
+
+def _table(rows: int, columns: int) -> Array:
+    return np.zeros((rows, columns), np.int64)
+
+
+def _words(count: int) -> int:
+    """Words for so many bits."""
+    return -(-count // placing.WORD)
+
+
+def _bits(numbers: Sequence[int] | npt.NDArray[np.intp], words: int) -> Array:
+    """A set of numbers as bits of words."""
+    flags = np.zeros((words, 64), np.uint8)
+    place = np.asarray(numbers, np.int64)
+    flags[place // placing.WORD, place % placing.WORD] = 1
+    return np.packbits(flags, bitorder="little").view("<i8").astype(np.int64)
+
+
+def _refusal(fleet: Fleet, cluster: str, constraint: Constraint) -> tuple[str, int]:
+    reasons = [
+        constraint.refuses(node.name, node.labels, node.taints) or "cordoned" for node in fleet.nodes_of(cluster)
+    ]
+    for reason in ("cordoned", "taint", "affinity", "nodeSelector"):  # the last to be asked first
+        if reason in reasons:
+            return reason, reasons.count(reason)
+    return "nodes", 0

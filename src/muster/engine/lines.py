@@ -1,0 +1,280 @@
+"""The order in which queues offer their jobs (design.md 4.3).
+
+Class, priority, submit time, id. A profile that cannot start is set aside for the rest of the round, and its queue
+offers its next job of another profile; a limit closes it for all whom the limit holds back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.kernels import filling, placing
+from muster.engine.kernels.filling import NOBODY, NONE, Books, Care, Field, Limits, Rules, Started
+from muster.engine.kernels.jit import Face
+from muster.engine.limits import Limit
+from muster.engine.roll import Roll
+from muster.engine.shapes import Ints, ShapeTable
+from muster.model.jobs import Job, Profile
+from muster.model.policy import Policy, Preemption
+
+ALWAYS = 1 << 62
+
+
+class FilledIn(NamedTuple):
+    """A job that filling started: on which cluster, whether above its queue's nominal share, and its tasks (the place
+    of the group in its profile, node and devices), all in numbers."""
+
+    job: Job
+    cluster: int
+    is_above: bool
+    tasks: list[list[int]]
+
+
+class Takers(NamedTuple):
+    """Who might start in the place of others: jobs of queues `below` their share, jobs that were overtaken, and in
+    each queue those above the `lowest` (class, priority) of its own jobs that may give way."""
+
+    below: set[str]
+    entitled_to: Callable[[str], Mapping[str, int]]
+    lowest: dict[str, tuple[int, int]]
+    overtaken: set[str]
+
+
+class Lines:
+    """The jobs that may still be offered in this round, and what a round writes about them."""
+
+    def __init__(self, roll: Roll, shapes: ShapeTable, policy: Policy, now_ms: int, face: Face) -> None:
+        self._roll = roll
+        self._shapes = shapes
+        self._face = face
+        self.columns = filling.Roll(*roll.columns())
+        self.rules = Rules(
+            now=now_ms,
+            profiles_deep=policy.profiles_deep,
+            lifetime_bounds=policy.preemption is Preemption.ON,
+            backfills=policy.backfill,
+            starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
+            starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
+        )
+        queues, profiles, lanes = len(roll.queues), max(len(roll.profiles), 1), len(self.columns.lane_queue)
+        self.shapes = filling.Shapes(
+            usage=shapes.usage,
+            least=shapes.least,
+            asks_gpu=shapes.asks_gpu,
+            is_rigid=shapes.is_rigid,
+            never_fits=shapes.never_fits,
+            is_full=np.zeros(len(shapes.usage), np.int64),
+        )
+        self.lines = filling.Lines(
+            heap=np.zeros(lanes, np.int64),
+            begin=np.zeros(queues, np.int64),
+            many=np.zeros(queues, np.int64),
+            cursor=np.full(lanes, NONE, np.int64),
+            out=np.zeros(len(self.columns.submit), np.uint8),
+            aside=np.full((queues, profiles), NOBODY, np.int64),
+            aside_count=np.zeros(queues, np.int64),
+            head=np.full(queues, NONE, np.int64),
+            stale=np.ones(queues, np.uint8),
+            first_head=np.full(queues, NONE, np.int64),
+            tie=np.full(1, NONE, np.int64),
+        )
+        self.limits = _no_limits(queues, 4)
+        self._done = _nothing_done(16)
+
+    # -- filling ---------------------------------------------------------------------------------------
+
+    def next_to_look_at(self, books: Books, care: Care, field: Field, starts: int) -> Job | None:
+        """Fill on until a head needs a careful look; None when nobody is left to offer. The turn has had `starts`."""
+        self._done.size[:] = (0, 0, 0, starts)
+        while True:
+            why, queue = self._face(filling.fill)(
+                self.columns, self.lines, self.limits, self.shapes, books, self.rules, care, field, self._done
+            )
+            if why == filling.TIED:
+                self.untie()
+            elif why == filling.FULL_OUTPUT:
+                self._done = _with_more_room(self._done)
+            else:
+                return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
+
+    def started(self) -> list[FilledIn]:
+        """Whom the last call started."""
+        done = self._done
+        starts, tasks = int(done.size[0]), done.tasks[: int(done.size[1])].tolist()
+        first = [*done.first_task[:starts].tolist(), len(tasks)]
+        return [
+            FilledIn(self._roll.job(row), cluster, bool(above), tasks[first[at] : first[at + 1]])
+            for at, (row, cluster, above) in enumerate(
+                zip(
+                    done.row[:starts].tolist(),
+                    done.cluster[:starts].tolist(),
+                    done.above_nominal[:starts].tolist(),
+                    strict=True,
+                )
+            )
+        ]
+
+    def left_aside(self) -> list[tuple[Job, int]]:
+        """Whom the last call set aside by itself, and why."""
+        done = self._done
+        count = int(done.size[2])
+        rows = zip(done.aside_row[:count].tolist(), done.aside_why[:count].tolist(), strict=True)
+        return [(self._roll.job(row), why) for row, why in rows]
+
+    def care(self, may_reserve: list[int], takers: Takers) -> Care:
+        """Who must be looked at when blocked."""
+        queues = len(self.lines.begin)
+        care = Care(
+            may_reserve=np.array(may_reserve, np.int64),
+            is_below=np.zeros(queues, np.int64),
+            gives=np.zeros(queues, np.int64),
+            entitled=np.zeros((queues, len(self._shapes.resources)), np.int64),
+            gives_class=np.full(queues, ALWAYS, np.int64),
+            gives_priority=np.full(queues, ALWAYS, np.int64),
+            was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
+        )
+        for name in takers.below:
+            care.is_below[self._roll.queues[name]] = 1
+        for resource, place in self._shapes.resources.items() if takers.below else ():
+            for name, amount in takers.entitled_to(resource).items():
+                care.entitled[self._roll.queues[name], place] = amount
+        for name, (priority_class, priority) in takers.lowest.items():
+            number = self._roll.queues[name]
+            care.gives[number] = 1
+            care.gives_class[number], care.gives_priority[number] = priority_class, priority
+        for job in takers.overtaken:
+            if job in self._roll.row_of:
+                care.was_overtaken[self._roll.row_of[job]] = 1
+        return care
+
+    def look_at(self, job: Job) -> None:
+        """The job is looked at: the first of its queue is its head."""
+        number = self._roll.queues[job.queue]
+        if self.lines.first_head[number] == NONE:
+            self.lines.first_head[number] = self._roll.row_of[job.id]
+
+    def first_heads(self) -> dict[str, str]:
+        """By queue, the first of its jobs that this round looked at."""
+        heads = zip(self._roll.queues.names, self.lines.first_head.tolist(), strict=True)
+        return {name: self._roll.job(row).id for name, row in heads if row != NONE}
+
+    def note_full(self, profile: Profile) -> None:
+        """There is no room for the profile, promised or not."""
+        self.shapes.is_full[self._shapes.number(profile)] = 1
+
+    def forget_full(self) -> None:
+        """Someone gave way: profiles that found no room may find some."""
+        self.shapes.is_full[:] = 0
+
+    # -- lines -----------------------------------------------------------------------------------------
+
+    def leave_out(self, jobs: Iterable[str]) -> None:
+        """These stand in line no more."""
+        for job in jobs:
+            row = self._roll.row_of.get(job)
+            if row is not None:
+                self.lines.out[row] = 1
+
+    def reopen(self) -> None:
+        """Begin again: nobody is set aside, no limit was hit."""
+        self.lines.aside[:] = NOBODY
+        self.limits.many[:] = 0
+        self._line_up()
+
+    def _line_up(self) -> None:
+        self.lines.tie[0] = NONE
+        self._face(filling.open_lines)(self.columns, self.lines, self.limits, self.shapes, self.rules)
+        self.untie()
+
+    def untie(self) -> None:
+        """Two jobs of one moment could not be told apart: work out the order of all of that moment."""
+        while (submit_ms := int(self.lines.tie[0])) != NONE:
+            self.lines.tie[0] = NONE
+            self._roll.rank_those_of(submit_ms)
+            for queue in range(len(self.lines.begin)):
+                self._face(filling.heapify)(self.columns, self.lines, queue)
+            self.lines.stale[:] = 1
+
+    def submitted_by(self, moment_ms: int) -> list[Job]:
+        """The next job of each lane that was submitted by then."""
+        cursor = self.lines.cursor
+        heads = cursor[cursor != NONE]
+        return [self._roll.job(int(row)) for row in heads[self.columns.submit[heads] <= moment_ms]]
+
+    def queues_in_line(self) -> int:
+        """How many queues have queued jobs."""
+        return int((self.columns.queue_lane != NONE).sum())
+
+    def first_to_age(self, cordoned: Ints) -> Iterator[int]:
+        """When the oldest of each lane was submitted, of queues that are not cordoned, if it ever fits."""
+        columns = self.columns
+        lanes = np.flatnonzero(columns.lane_count > 0)
+        lanes = lanes[cordoned[columns.lane_queue[lanes]] == 0]
+        lanes = lanes[self.shapes.never_fits[columns.lane_profile[lanes]] != 1]
+        return (int(submit_ms) for submit_ms in np.unique(columns.submit[columns.lane_first[lanes]]))
+
+    def take(self, job: Job) -> None:
+        """The job was started or got a reservation."""
+        self.lines.out[self._roll.row_of[job.id]] = 1
+        self.lines.stale[self._roll.queues[job.queue]] = 1
+
+    def set_aside(self, job: Job, bound_ms: int) -> None:
+        """Jobs of its queue and profile that may be in the way for as long or longer need not be tried again."""
+        queue, profile = self._roll.queues[job.queue], self._shapes.number(job.profile)
+        self._face(filling.set_aside)(self.lines, queue, profile, bound_ms)
+
+    def close(self, queue: str, limit: Limit) -> None:
+        """Offer no more jobs of the queue that the limit holds back."""
+        number = self._roll.queues[queue]
+        place = int(self.limits.many[number])
+        if place == self.limits.user.shape[1]:
+            self.limits = _with_room(self.limits)
+        limits, alike = self.limits, limit.alike
+        user = limit.user if alike is None else alike.user
+        limits.user[number, place] = NONE if user is None else self._roll.users.number(user)
+        resource = None if limit.resource is None else self._shapes.resources.get(limit.resource)
+        limits.resource[number, place] = NONE if resource is None else resource
+        limits.profile[number, place] = NONE if alike is None else self._shapes.number(alike.profile)
+        lifetime_ms = None if alike is None else alike.lifetime_ms
+        limits.lifetime[number, place] = NONE if lifetime_ms is None else lifetime_ms
+        limits.many[number] += 1
+        self.lines.stale[number] = 1
+
+
+def _nothing_done(room: int) -> Started:
+    return Started(
+        size=np.zeros(4, np.int64),
+        row=np.zeros(room, np.int64),
+        cluster=np.zeros(room, np.int64),
+        above_nominal=np.zeros(room, np.uint8),
+        first_task=np.zeros(room, np.int64),
+        tasks=np.zeros((8 * room, placing.TASK), np.int64),
+        aside_row=np.zeros(room, np.int64),
+        aside_why=np.zeros(room, np.int64),
+    )
+
+
+def _with_more_room(done: Started) -> Started:
+    """The same output with room for more."""
+    wider = _nothing_done(max(2 * len(done.aside_row), len(done.tasks)))
+    for name in done._fields:
+        old = getattr(done, name)
+        getattr(wider, name)[: len(old)] = old
+    return wider
+
+
+def _no_limits(queues: int, room: int) -> Limits:
+    return Limits(np.zeros(queues, np.int64), *(np.full((queues, room), NONE, np.int64) for _ in range(4)))
+
+
+def _with_room(limits: Limits) -> Limits:
+    """The same limits with room for more."""
+    queues, room = limits.user.shape
+    wider = _no_limits(queues, 2 * room)
+    wider.many[:] = limits.many
+    for column, old in zip(wider[1:], limits[1:], strict=True):
+        column[:, :room] = old
+    return wider

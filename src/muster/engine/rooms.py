@@ -1,0 +1,347 @@
+"""Room over time: what is free on every node at one moment, and what a job may use from one moment to another.
+
+Rooms are the nodes of one moment. A Span stacks several: whoever places on it must fit at every one of them, and
+takes from all of them. Trials leave no trace: `undo` to a mark restores what was there.
+
+The rooms of one turn are copies of each other and lie in the same cells, so that kernels reach all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from muster.engine import kernels
+from muster.engine.grounds import Grounds, cells, cells_of
+from muster.engine.kernels import Face, placing
+from muster.engine.kernels.placing import Cells
+from muster.model.jobs import Profile, Task, TaskGroup
+from muster.model.nodes import Room
+from muster.model.snapshot import NodeState
+
+Mark = int
+AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, circles, trial
+
+# To read a node's room, to index it and to look at it takes about as long as to place some tasks.
+_TASKS_PER_NODE = 16
+_CIRCLES = 64
+_MOMENTS = 4  # at first
+
+
+class Kernels:
+    """The kernels of one face."""
+
+    def __init__(self, face: Face) -> None:
+        self.is_plain = face is kernels.plain
+        self.build = face(placing.build)
+        self.count_heads = face(placing.count_heads)
+        self.count_lacking = face(placing.count_lacking)
+        self.holds = face(placing.holds)
+        self.holds_all = face(placing.holds_all)
+        self.place = face(placing.place)
+        self.place_group = face(placing.place_group)
+        self.put = face(placing.put)
+        self.remove = face(placing.remove)
+        self.take_one = face(placing.take_one)
+        self.undo = face(placing.undo)
+
+
+@cache
+def _kernels_of(face: Callable[..., Any]) -> Kernels:
+    return Kernels(face)
+
+
+class Books:
+    """The cells in which the rooms of several moments lie."""
+
+    def __init__(self, grounds: Grounds, rooms: Sequence[Room], empties: Sequence[Room], face: Face | None) -> None:
+        self.grounds = grounds
+        chosen: Callable[..., Any] = face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names))
+        self.kernels = _kernels_of(chosen)
+        self.listed = self.kernels.is_plain
+        ring = 1 << max(6, (len(rooms) // 4).bit_length())
+        self._size = 1 + len(rooms) * grounds.columns  # of a block
+        self.cells = cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
+        self.first = placing.RING + ring + 1
+        self.cells[placing.RING_SIZE], self.cells[placing.EMPTIES] = ring, self.first
+        self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
+        self._births = 0
+        self._signs: dict[tuple[int, ...], int] = {}
+        self._circles = cells(0, listed=self.listed)
+        self.no_index = cells(1, listed=self.listed)
+        self._write(self.first, grounds.empties.read(empties, listed=self.listed))
+        self.now = self.new_moment()
+        self._write(self.now, grounds.rooms.read(rooms, listed=self.listed))
+
+    def _write(self, moment: int, rooms: Any) -> None:
+        self.cells[moment : moment + self._size - 1] = rooms
+
+    def new_moment(self) -> int:
+        """Where the rooms of another moment can lie."""
+        if not self._free:
+            held = len(self.cells)
+            more = cells(2 * held, listed=self.listed)
+            more[:held] = self.cells
+            count = held // self._size
+            self._free = [held + 1 + number * self._size for number in reversed(range(count))]
+            self.cells = more
+        return self._free.pop()
+
+    def copy(self, moment: int) -> int:
+        """The same rooms once more."""
+        other = self.new_moment()
+        self._write(other, self.cells[moment : moment + self._size - 1])
+        self.cells[other - 1] = 0
+        return other
+
+    def free(self, moment: int) -> None:
+        """The rooms of the moment are forgotten."""
+        self._free.append(moment)
+
+    def birth(self) -> int:
+        """A number for new rooms, never given again."""
+        self._births += 1
+        return self._births
+
+    def sign_of(self, births: tuple[int, ...]) -> int:
+        """A number for these rooms together."""
+        return self._signs.setdefault(births, len(self._signs))
+
+    def row(self, moment: int, node: str) -> list[int]:
+        """A room in numbers."""
+        columns = self.grounds.columns
+        begin = moment + self.grounds.number[node] * columns
+        return [int(number) for number in self.cells[begin : begin + columns]]
+
+    def circles(self) -> Cells:
+        """Where kernels count for close groups; if there are none, there is nothing."""
+        domains, words, nodes = self.grounds.domains, self.grounds.words, len(self.grounds.names)
+        if self.grounds.knows_domains and not len(self._circles):
+            sums = placing.HOLDERS + 2 * words
+            size = sums + domains + nodes
+            head = (_CIRCLES, placing.CIRCLE_CELLS, size, sums, sums + domains)
+            self._circles = cells(len(head) + _CIRCLES * size, listed=self.listed)
+            self._circles[: len(head)] = self.of(head)
+        return self._circles
+
+    def of(self, numbers: Sequence[int]) -> Cells:
+        """Numbers as the kernels of these books like them."""
+        return cells_of(numbers, listed=self.listed)
+
+    def move(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> Cells:
+        """A task in numbers: group, node, devices."""
+        numbers = (self.grounds.group_number(group), self.grounds.number[node], _mask(devices))
+        return self.of(numbers)
+
+    def moves(self, profile: Profile, tasks: Iterable[Task]) -> Cells:
+        """Tasks of a job in numbers, one after the other."""
+        shape, number = self.grounds.shape_of(profile), self.grounds.number
+        groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
+        numbers: list[int] = []
+        for task in tasks:
+            numbers += (groups[task.group], number[task.node], _mask(task.devices))
+        return self.of(numbers)
+
+    def new_trial(self, moments: Sequence[int], sign: int, tasks: int) -> Cells:
+        """Cells to place so many tasks at these moments."""
+        columns = self.grounds.columns
+        scratch = placing.FIRST + len(moments)
+        answer = scratch + columns + max(self.grounds.small, 1)
+        log = answer + tasks * placing.TASK
+        head = (len(moments), sign, scratch, answer, log, 0, 0, *moments)
+        trial = cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
+        trial[: len(head)] = self.of(head)
+        return trial
+
+
+class Rooms:
+    """The room on every node at one moment."""
+
+    __slots__ = ("_index", "_trial", "birth", "books", "moment")
+
+    def __init__(self, books: Books, moment: int) -> None:
+        self.books = books
+        self.moment = moment
+        self.birth = books.birth()
+        self._index: Cells | None = None
+        self._trial: Cells | None = None
+
+    @classmethod
+    def of(cls, grounds: Grounds, states: Mapping[str, NodeState], *, face: Face | None = None) -> Rooms:
+        """The rooms as they are."""
+        in_order = [states[name] for name in grounds.names]
+        rooms, empties = [state.room for state in in_order], [state.empty for state in in_order]
+        books = Books(grounds, rooms, empties, face)
+        return cls(books, books.now)
+
+    @classmethod
+    def empty(cls, grounds: Grounds, *, face: Face | None = None) -> Rooms:
+        """The rooms as they would be with nothing on any node."""
+        rooms = [node.empty() for node in grounds.fleet.nodes.values()]
+        books = Books(grounds, rooms, rooms, face)
+        return cls(books, books.now)
+
+    def __del__(self) -> None:
+        # Its cells and its index are for others now.
+        if self._index is not None:
+            self.books.grounds.give_back(self._index)
+        self.books.free(self.moment)
+
+    def copy(self) -> Rooms:
+        """The same rooms, to be changed apart."""
+        return Rooms(self.books, self.books.copy(self.moment))
+
+    def index(self) -> Cells:
+        """The nodes by tightness, up to date."""
+        books = self.books
+        if self._index is None or not books.cells[self.moment - 1]:
+            if self._index is not None:
+                books.grounds.give_back(self._index)
+            self._index = books.grounds.blank_index(listed=books.listed)
+            books.kernels.build(*self.cells(), self._own_trial())
+        return self._index
+
+    def cells(self) -> tuple[Cells, Cells, Cells]:
+        """Ground, books and index as kernels see them; there may be no index."""
+        books = self.books
+        index = books.no_index if self._index is None else self._index
+        return books.grounds.ground(listed=books.listed), books.cells, index
+
+    def room(self, node: str) -> Room:
+        """What is free on the node."""
+        return self.books.grounds.room_of(self.books.row(self.moment, node))
+
+    def fits(self, node: str, group: TaskGroup) -> bool:
+        """Whether one more task of the group can be on the node."""
+        return Span([self]).fits(node, group)
+
+    def holds(self, task: Task, group: TaskGroup) -> bool:
+        """Whether the task fits on its node, on the very devices it was promised."""
+        return task.node in self.books.grounds.number and Span([self]).fits(task.node, group, task.devices)
+
+    def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
+        """Whether tasks of a job fit together where they are."""
+        span, moves = Span([self]), self.books.moves(profile, tasks)
+        return self.books.kernels.holds_all(*self.cells(), span.trial(len(tasks)), moves)
+
+    def take(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
+        """A task of the group is on the node from now on; what is not free becomes debt."""
+        moves = self.books.move(node, group, devices)
+        self.books.kernels.put(*self.cells(), self._own_trial(), moves, False)
+
+    def give(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
+        """A task of the group has left the node."""
+        moves = self.books.move(node, group, devices)
+        self.books.kernels.remove(*self.cells(), self._own_trial(), moves, False)
+
+    def take_all(self, profile: Profile, tasks: Iterable[Task]) -> None:
+        """Tasks of a job are on their nodes from now on."""
+        moves = self.books.moves(profile, tasks)
+        self.books.kernels.put(*self.cells(), self._own_trial(), moves, False)
+
+    def give_all(self, profile: Profile, tasks: Iterable[Task]) -> None:
+        """Tasks of a job have left their nodes."""
+        moves = self.books.moves(profile, tasks)
+        self.books.kernels.remove(*self.cells(), self._own_trial(), moves, False)
+
+    def _own_trial(self) -> Cells:
+        if self._trial is None:
+            self._trial = self.books.new_trial((self.moment,), 0, 1)
+        return self._trial
+
+
+class Span:
+    """The room on every node that stays free over all given moments, which are of one turn."""
+
+    __slots__ = ("_trial", "books", "moments")
+
+    def __init__(self, moments: Sequence[Rooms]) -> None:
+        self.moments = moments
+        self.books = moments[0].books
+        self._trial: Cells | None = None
+
+    def room(self, node: str) -> Room:
+        """What is free on the node at every moment."""
+        room = self.moments[0].room(node)
+        for rooms in self.moments[1:]:
+            room = room.lowest(rooms.room(node))
+        return room
+
+    def fits(self, node: str, group: TaskGroup, devices: tuple[int, ...] = ()) -> bool:
+        """Whether a task could be on the node at every moment, on the same devices: these, if any are given."""
+        grounds, listed = self.books.grounds, self.books.listed
+        number, at = grounds.group_number(group), grounds.number[node]
+        ground, books = grounds.ground(listed=listed), self.books.cells
+        return self.books.kernels.holds(ground, books, self.trial(0), number, at, _mask(devices))
+
+    def take(self, node: str, group: TaskGroup) -> tuple[int, ...]:
+        """Put a task on the node; returns the devices it gets."""
+        number, at = self.books.grounds.group_number(group), self.books.grounds.number[node]
+        chosen = self.books.kernels.take_one(*self.moments[0].cells(), self.trial(1), number, at)
+        return devices_of(chosen)
+
+    def give(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
+        """Take a task away from the node, at every moment."""
+        moves = self.books.move(node, group, devices)
+        self.books.kernels.remove(*self.moments[0].cells(), self.trial(1), moves, True)
+
+    def give_all(self, profile: Profile, tasks: Sequence[Task]) -> None:
+        """Take tasks of a job away, at every moment."""
+        moves = self.books.moves(profile, tasks)
+        self.books.kernels.remove(*self.moments[0].cells(), self.trial(len(tasks)), moves, True)
+
+    def mark(self) -> Mark:
+        """A point to come back to."""
+        return 0 if self._trial is None else int(self._trial[placing.LENGTH])
+
+    def undo(self, mark: Mark = 0) -> None:
+        """Restore everything as it was at the mark."""
+        if self.mark() > mark:
+            self.books.kernels.undo(*self.moments[0].cells(), self.trial(0), mark)
+
+    def cells(self, tasks: int) -> AllCells:
+        """All that kernels need to place so many tasks; only good until the next group or moment is made."""
+        self.moments[0].index()
+        return (*self.moments[0].cells(), self.books.circles(), self.trial(tasks))
+
+    def trial(self, tasks: int) -> Cells:
+        """The trial of this span, with cells for the answer and the log of so many tasks more."""
+        old, moments = self._trial, [rooms.moment for rooms in self.moments]
+        if old is None or not self._has_cells_for(old, tasks):
+            sign = self.books.sign_of(tuple([rooms.birth for rooms in self.moments]))
+            used = self.mark()
+            self._trial = new = self.books.new_trial(moments, sign, tasks + 2 * used // len(moments))
+            if old is not None and used:
+                size = used * (self.books.grounds.columns + placing.LOG_ROOM)
+                new[new[placing.LOG] : new[placing.LOG] + size] = old[old[placing.LOG] : old[placing.LOG] + size]
+                new[placing.LENGTH] = used
+            return new
+        return old
+
+    def _has_cells_for(self, trial: Cells, tasks: int) -> bool:
+        entries = trial[placing.LENGTH] + tasks * len(self.moments)
+        log = trial[placing.LOG] + entries * (self.books.grounds.columns + placing.LOG_ROOM)
+        return log <= len(trial) and tasks * placing.TASK <= trial[placing.LOG] - trial[placing.ANSWER]
+
+    def clear(self) -> None:
+        """Begin a new answer."""
+        self.trial(0)[placing.PLACED] = 0
+
+    def answer(self, tasks: int) -> list[list[int]]:
+        """The tasks that were placed last: place of the group in its profile, node, devices."""
+        trial = self.trial(0)
+        begin, each = trial[placing.ANSWER], placing.TASK
+        numbers = [int(number) for number in trial[begin : begin + tasks * each]]
+        return [numbers[at : at + each] for at in range(0, len(numbers), each)]
+
+
+@cache
+def devices_of(chosen: int) -> tuple[int, ...]:
+    """The devices that are bits of the number."""
+    return tuple(device for device in range(chosen.bit_length()) if chosen >> device & 1)
+
+
+@cache
+def _mask(devices: tuple[int, ...]) -> int:
+    return sum(1 << device for device in devices)

@@ -1,0 +1,102 @@
+"""What profiles ask for, in columns: numbers for profiles and resources, and what follows from them once.
+
+The table lives as long as its roll: a profile gets its row when it is first seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.engine.asks import Asks, asks_of
+from muster.engine.grounds import Grounds
+from muster.engine.numbers import Numbers
+from muster.engine.placement import never_fits
+from muster.model.fleet import Fleet
+from muster.model.jobs import Profile, least_usage_of
+from muster.model.resources import Resources, Weights
+
+Ints = npt.NDArray[np.int64]
+
+_UNKNOWN = -1
+
+
+class ShapeTable:
+    """The profiles there are. `resources` are numbered in order of appearance."""
+
+    def __init__(self, profiles: Numbers[Profile], weights: Weights) -> None:
+        self.profiles = profiles
+        self.weights = weights
+        self.resources: dict[str, int] = {}
+        self.usage = np.zeros(0, np.int64)
+        self.least = np.zeros((0, 0), np.int64)
+        self.asks_gpu = np.zeros(0, np.int64)
+        self.is_rigid = np.zeros(0, np.int64)
+        self.never_fits = np.zeros(0, np.int64)
+        self._known = 0
+        self._fleet: Fleet | None = None
+        self._asks: tuple[tuple[Grounds, int, bool], Asks] | None = None
+
+    def number(self, profile: Profile) -> int:
+        """The number of a profile; its row is there."""
+        number = self.profiles.number(profile)
+        if number >= self._known:
+            self.catch_up()
+        return number
+
+    def catch_up(self) -> None:
+        """Rows for all profiles that have come since."""
+        profiles = self.profiles.names[self._known :]
+        for profile in profiles:
+            for name in profile.most:
+                self.resources.setdefault(name, len(self.resources))
+        size, width = len(self.profiles), len(self.resources)
+        if size > len(self.usage) or width > self.least.shape[1]:
+            room = max(size, 2 * len(self.usage)) if size > len(self.usage) else len(self.usage)
+            for name in ("usage", "asks_gpu", "is_rigid", "never_fits"):
+                setattr(self, name, _widened(getattr(self, name), room))
+            least = np.zeros((room, width), np.int64)
+            least[: self._known, : self.least.shape[1]] = self.least[: self._known]
+            self.least = least
+        for number, profile in enumerate(profiles, self._known):
+            self.usage[number] = least_usage_of(profile, self.weights)
+            self.asks_gpu[number] = profile.asks_gpu
+            self.is_rigid[number] = all(group.min == group.initial for group in profile.groups)
+            self.never_fits[number] = _UNKNOWN
+            self.least[number] = self.row(profile.least)
+        self._known = size
+
+    def judge(self, fleet: Fleet, waiting_with: Ints) -> bool:
+        """Work out who of those who wait fits no empty cluster; whether all do."""
+        if fleet is not self._fleet:
+            self._fleet = fleet
+            self.never_fits[:] = _UNKNOWN
+        waiting = waiting_with[: self._known]
+        for number in np.flatnonzero((self.never_fits[: len(waiting)] == _UNKNOWN) & (waiting > 0)):
+            self.never_fits[number] = never_fits(fleet, self.profiles.names[number]) is not None
+        return not bool(((self.never_fits[: len(waiting)] == 1) & (waiting > 0)).any())
+
+    def asks_of(self, grounds: Grounds, *, listed: bool) -> Asks:
+        """What the profiles ask of the nodes."""
+        key = (grounds, self._known, listed)
+        if self._asks is None or self._asks[0] != key:
+            self._asks = (key, asks_of(grounds, self.profiles.names, listed=listed))
+        return self._asks[1]
+
+    def row(self, resources: Resources) -> Ints:
+        """Amounts by number. Names that no profile asks for are left out."""
+        row = np.zeros(len(self.resources), np.int64)
+        for name, amount in resources.items():
+            if name in self.resources:
+                row[self.resources[name]] = amount
+        return row
+
+    def resources_of(self, row: Ints) -> Resources:
+        """Such a row as a value."""
+        return Resources({name: int(row[place]) for name, place in self.resources.items() if row[place]})
+
+
+def _widened(column: Ints, room: int) -> Ints:
+    wide = np.zeros(room, np.int64)
+    wide[: len(column)] = column
+    return wide

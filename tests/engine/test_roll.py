@@ -1,0 +1,69 @@
+"""The roll of queued jobs says the same as plain lists of them; order by name is worked out when it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import a_job, a_world
+
+from muster.engine.kernels.filling import is_less
+from muster.engine.roll import Roll
+from muster.model.jobs import Job, Profile, TaskGroup
+from muster.model.nodes import Request
+
+PROFILES = [
+    Profile(groups=(TaskGroup(name="g", min=1, initial=1, max=1, request=Request.of({"cpu": 1000 * cores})),))
+    for cores in (1, 2, 3)
+]
+JOBS = st.builds(
+    Job,
+    id=st.from_regex(r"\A[ab]-[0-9]{1,2}\Z"),
+    queue=st.sampled_from("xyz"),
+    profile=st.sampled_from(PROFILES),
+    submit_ms=st.integers(0, 5),
+    priority=st.integers(0, 1),
+)
+
+
+@given(st.lists(st.one_of(JOBS, st.integers(0, 1000)), max_size=80))
+def test_property_a_roll_holds_its_lanes_in_order_whoever_comes_and_goes(steps: list[Job | int]) -> None:
+    roll, standing = Roll(), {}
+    for step in steps:
+        if isinstance(step, Job):
+            if step.id not in standing:
+                standing[step.id] = step
+                roll.add(step)
+        elif standing:
+            gone = standing.pop(sorted(standing)[step % len(standing)])
+            roll.remove(gone)
+    assert len(roll) == len(standing)
+    for queue in "xyz":
+        lanes: dict[tuple[Profile, int], list[Job]] = {}
+        for job in sorted(standing.values(), key=lambda job: (job.submit_ms, job.key)):
+            if job.queue == queue:
+                lanes.setdefault((job.profile, job.priority), []).append(job)
+        assert {(lane.profile, lane.jobs[0].priority): list(lane.jobs) for lane in roll.lanes_of(queue)} == lanes
+
+
+@given(st.permutations(range(12)))
+def test_property_jobs_of_one_moment_start_in_order_of_their_names(order: list[int]) -> None:
+    """Lanes differ in what is asked for, so that the order between lanes decides."""
+    world = a_world(over_share=None).with_node(cpu=100).with_queues("q")
+    world.with_jobs(*(a_job("q").named(f"j-{number}").cpu(1 + number % 3) for number in order))
+    started = [action.job for action in world.turn().actions if type(action).__name__ == "Start"]
+    assert started == [f"j-{number}" for number in range(12)]
+
+
+@given(*(st.integers(low, 1 << 62) for low in (0, 1, 0, 1)))
+def test_property_fractions_are_compared_exactly(one: int, per_one: int, other: int, per_other: int) -> None:
+    difference = one * per_other - other * per_one
+    assert is_less(one, per_one, other, per_other) == (difference > 0) - (difference < 0)
+
+
+def test_a_snapshot_that_was_not_looked_at_in_time_says_so() -> None:
+    world = a_world().with_node(cpu=1).with_jobs(a_job("a").cpu(1))
+    snapshot = world.state.freeze(world.now_ms)
+    world.with_jobs(a_job("a").cpu(1)).turn()
+    with pytest.raises(LookupError, match="the line of a has moved on"):
+        list(snapshot.queues[0].lanes)
