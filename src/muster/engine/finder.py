@@ -165,10 +165,12 @@ class Finder:
         else:
             placer = Placer(self.horizon.span_from_now(job))
             shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
-        asks = shortage.group.request.resources
-        if asks.get(shortage.dimension):
-            return shortage.dimension
-        return GPU if asks.get(GPU) else CPU
+        return _resource(shortage)
+
+    def known_scarce(self, profile: Profile) -> str | None:
+        """The resource that blocks such a head, if that was worked out as things stand."""
+        known = self._short.get(profile)
+        return None if known is None else _resource(known)
 
     def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
         """Whether the job could start if these units were gone; a quick no before the careful answer."""
@@ -213,3 +215,11 @@ class Finder:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
         return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
+
+
+def _resource(shortage: Shortage) -> str:
+    """What is short; for want of whole nodes or closeness, the dearest that is asked for."""
+    asks = shortage.group.request.resources
+    if asks.get(shortage.dimension):
+        return shortage.dimension
+    return GPU if asks.get(GPU) else CPU

@@ -67,6 +67,8 @@ class Lines:
             is_rigid=shapes.is_rigid,
             never_fits=shapes.never_fits,
             is_full=np.zeros(len(shapes.usage), np.int64),
+            scarce=np.full(len(shapes.usage), NONE, np.int64),
+            scarce_at=np.full(len(shapes.usage), NONE, np.int64),
         )
         self.lines = filling.Lines(
             heap=np.zeros(lanes, np.int64),
@@ -165,9 +167,17 @@ class Lines:
         """There is no room for the profile, promised or not."""
         self.shapes.is_full[self._shapes.number(profile)] = 1
 
+    def note_scarce(self, profile: Profile, resource: str, starts: int) -> None:
+        """What the profile lacks, as it is after so many starts of this turn."""
+        if resource in self._shapes.resources:
+            number = self._shapes.number(profile)
+            self.shapes.scarce[number] = self._shapes.resources[resource]
+            self.shapes.scarce_at[number] = starts
+
     def forget_full(self) -> None:
         """Someone gave way: profiles that found no room may find some."""
         self.shapes.is_full[:] = 0
+        self.shapes.scarce_at[:] = NONE
 
     # -- lines -----------------------------------------------------------------------------------------
 

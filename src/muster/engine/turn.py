@@ -282,6 +282,8 @@ class _Turn:
         self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
+            if (resource := self.finder.known_scarce(job.profile)) is not None:
+                self.lines.note_scarce(job.profile, resource, self.starts)
         return False
 
     # -- reservations ----------------------------------------------------------------------------------

@@ -84,6 +84,8 @@ class Shapes(NamedTuple):
     is_rigid: Ints
     never_fits: Ints
     is_full: Ints  # there is no room for it, promised or not
+    scarce: Ints  # the resource it lacks, if it was worked out after `scarce_at` starts of this turn
+    scarce_at: Ints
 
 
 class Books(NamedTuple):
@@ -445,7 +447,7 @@ def fill(
                 bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
             else:
                 shapes.is_full[profile] = 1
-        if needs_care(roll, shapes, books, care, queue, profile, row, lane):
+        if needs_care(roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane):
             return CAREFUL, queue
         leave_aside(lines, done, queue, profile, row, WOULD_DELAY if bound > 0 else NO_ROOM, bound)
         if not rules.backfills:
@@ -540,19 +542,22 @@ def write_down(
 
 
 @kernel
-def may_take(shapes: Shapes, books: Books, care: Care, queue: int, profile: int) -> bool:
-    """Whether the queue may take from another one for such a job, if the right resource is the one that is short."""
+def may_take(shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int) -> bool:
+    """Whether the queue may take from another one for such a job; if unknown, whatever the resource that is short."""
     if not care.is_below[queue]:
         return False
     weight, flow = (
         books.weight[queue],
         max(books.started_flow[queue], books.started_usage[queue] + shapes.usage[profile]),
     )
+    first, last = 0, shapes.least.shape[1]
+    if shapes.scarce_at[profile] == starts:
+        first, last = shapes.scarce[profile], shapes.scarce[profile] + 1
     for other in range(len(care.gives)):
         per = books.weight[other]
         if other == queue or not care.gives[other] or is_less(flow, weight, books.started_flow[other], per) > 0:
             continue
-        for resource in range(shapes.least.shape[1]):
+        for resource in range(first, last):
             mine, theirs = books.started[queue, resource], books.started[other, resource]
             if mine < care.entitled[queue, resource] and theirs > care.entitled[other, resource]:
                 if is_less(mine + shapes.least[profile, resource], weight, theirs, per) <= 0:
@@ -562,10 +567,10 @@ def may_take(shapes: Shapes, books: Books, care: Care, queue: int, profile: int)
 
 @kernel
 def needs_care(
-    roll: Roll, shapes: Shapes, books: Books, care: Care, queue: int, profile: int, row: int, lane: int
+    roll: Roll, shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int, row: int, lane: int
 ) -> bool:
     """Whether a job for which there is no room may reserve some, or take some from others."""
-    if care.may_reserve[shapes.asks_gpu[profile]] or may_take(shapes, books, care, queue, profile):
+    if care.may_reserve[shapes.asks_gpu[profile]] or may_take(shapes, books, care, starts, queue, profile):
         return True
     if row < len(care.was_overtaken) and care.was_overtaken[row]:
         return True
