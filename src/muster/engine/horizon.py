@@ -101,6 +101,8 @@ class Horizon:
 
         Not at the very moment it started: that would only be a start too many.
         """
+        if run.job.lifetime_ms is None and not run.job.profile.is_elastic:
+            return False
         if self.now_ms < run.protected_until_ms or self.now_ms == run.started_ms:
             return False
         return run.is_expired(self.now_ms) or bool(run.surplus())
