@@ -6,10 +6,12 @@ are first seen; which nodes suit a group is worked out once for each constraint.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
+from operator import is_not
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -22,8 +24,10 @@ from muster.model.jobs import Profile, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
 from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources
+from muster.model.snapshot import NodeState
 
 SMALL_DOMAIN = 64  # nodes; larger domains are searched by the index
+LARGE_FLEET = 1024  # nodes; in smaller ones levels are not worth their while
 
 Array: TypeAlias = npt.NDArray[np.int64]
 
@@ -32,9 +36,14 @@ _MOST = 1 << 62  # of any amount: more than a node can have
 _SPARE_INDEXES = 4
 
 
-def cells(count: int, *, listed: bool) -> Cells:
+def blank_cells(count: int, *, listed: bool) -> Cells:
     """So many zeros, as a list for plain kernels or as an array for compiled ones."""
     return [0] * count if listed else cast(Cells, np.zeros(count, np.int64))
+
+
+def new_cells(count: int, *, listed: bool) -> Cells:
+    """So many cells with anything in them."""
+    return [0] * count if listed else cast(Cells, np.empty(count, np.int64))
 
 
 def cells_of(numbers: Sequence[int], *, listed: bool) -> Cells:
@@ -54,7 +63,7 @@ class Shape:
 class Grounds:
     """One fleet in numbers. Nodes are numbered in the fleet's order, which is the order of names."""
 
-    def __init__(self, fleet: Fleet, *, small_domain: int = SMALL_DOMAIN) -> None:
+    def __init__(self, fleet: Fleet, *, small_domain: int = SMALL_DOMAIN, large_fleet: int = LARGE_FLEET) -> None:
         self.fleet = fleet
         nodes = tuple(fleet.nodes.values())
         self.names = tuple(fleet.nodes)
@@ -67,18 +76,19 @@ class Grounds:
         most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in nodes), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
         self.steps = placing.step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
+        most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
+        self.levels = placing.step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
         self.columns = placing.FREE + 2 * len(self.dims) + self.devices
         self.words = _words(len(nodes))
         self.set_size = self.words + _words(self.words)
         self.small = min(small_domain, len(nodes))
-        self.rooms = Reader(self)
-        self.empties = Reader(self)
+        self.reader = Reader(self)
         self._groups: dict[TaskGroup, int] = {}
         self._shapes: dict[Profile, Shape] = {}
         self._masks: dict[Constraint, tuple[int, int]] = {}
         self._refusals: dict[tuple[str, Constraint], tuple[str, int]] = {}
         self.knows_domains = False  # only if some group cares how far apart its tasks are
-        self._indexes: list[Cells] = []
+        self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
         self._sets = 0
         self._parts: dict[int, Array] = self._first_parts(nodes)
         self._assemble()
@@ -107,6 +117,7 @@ class Grounds:
         sizes[placing.PARTS], sizes[placing.SET] = self.set_size - self.words, self.set_size
         sizes[placing.DIMS], sizes[placing.DEVICES] = len(self.dims), self.devices
         sizes[placing.COLUMNS], sizes[placing.STEPS] = self.columns, self.steps
+        sizes[placing.LEVELS] = self.levels
         sizes[placing.SMALL], sizes[placing.ASK] = self.small, placing.AMOUNTS + len(self.dims)
         self._array = np.concatenate([sizes, *(part.ravel() for part in self._parts.values())])
         self._list: list[int] | None = None
@@ -169,6 +180,8 @@ class Grounds:
         ask[placing.WHOLE], ask[placing.CLOSE] = int(request.whole_node), int(group.is_close)
         ask[placing.HOPS] = placing.NO_LIMIT if group.max_hops is None else group.max_hops
         ask[placing.NEVER] = int(bool(self.unknown(request)))
+        ask[placing.LEVEL] = placing.level_of(min(request.resources.get(MEMORY), _MOST) >> 20, max(self.levels, 1))
+        ask[placing.PART] = int(request.gpus > 0 and request.gpu_milli < DEVICE_MILLI)
         ask[placing.MIN], ask[placing.INITIAL], ask[placing.MAX] = group.min, group.initial, group.max
         for name, amount in request.resources.items():
             if name in self.dim_number:
@@ -187,7 +200,7 @@ class Grounds:
         if request.gpus and request.gpu_milli < DEVICE_MILLI:
             begin = (self.devices + 2) * self.steps
             end = begin + placing.MILLI_LINES
-            return ((begin << 5) + request.gpu_milli, 0, 0, end, end)
+            return ((begin << 5) + request.gpu_milli, 0, cpu, end, end)
         floor = min(memory, placing.MEMORY_STEPS - 1)
         first, last = (1 + request.gpus, 1 + self.devices) if request.gpus else (0, 1)
         start = ((first * self.steps + cpu) << 5) + floor
@@ -285,49 +298,52 @@ class Grounds:
     def blank_index(self, *, listed: bool) -> Cells:
         """An index without nodes. Most of a large one is never touched: rows are given out one after the other."""
         if not listed and self._indexes:
-            return self._indexes.pop()
+            return _cleared(self._indexes.pop())
         lines = (self.devices + 2) * self.steps + (placing.MILLI_LINES if self.devices else 0)
         rows = min(lines * 32, len(self.names) * (2 + self.devices)) + 2
         buckets = placing.LINES + _words(lines)
         where = buckets + lines * placing.LINE
-        first_row = where + 2 * len(self.names)
-        index = cells(first_row + rows * (self.set_size + 1), listed=listed)
+        levels = where + placing.NODE * len(self.names)
+        first_row = levels + (self.steps + self.levels) * self.set_size if self.levels else levels
+        index = blank_cells(first_row + rows * (self.set_size + 1), listed=listed)
         index[placing.ROW], index[placing.BUCKETS] = self.set_size + 1, buckets
         index[placing.WHERE], index[placing.ROWS] = where, first_row
+        index[placing.CPU_LEVELS], index[placing.MEMORY_LEVELS] = levels, levels + self.steps * self.set_size
         return index
 
     def give_back(self, index: Cells) -> None:
-        """Nobody needs this index any more; if it is an array, it is kept for the next, without nodes."""
-        if not isinstance(index, list) and len(self._indexes) < _SPARE_INDEXES:
-            used = index[placing.ROWS] + (index[placing.GIVEN_OUT] + 1) * index[placing.ROW]
-            cast(Array, index)[placing.LINES : used] = 0
-            index[placing.GIVEN_OUT] = index[placing.CAME_BACK] = 0
-            self._indexes.append(index)
+        """Nobody needs this index, an array, any more: keep it for the next one."""
+        self._indexes.append(index)
 
 
 class Reader:
-    """Rooms of all nodes in numbers. Those that have not changed since the last time are not read again."""
+    """The rooms of all nodes in numbers. Those that have not changed since the last time are not read again."""
 
     def __init__(self, grounds: Grounds) -> None:
         self._grounds = grounds
-        self._seen: list[Room | None] = [None] * len(grounds.names)
-        self._rows: list[list[int]] = [[] for _ in grounds.names]
-        self._array: Array | None = None
+        self._seen: list[NodeState | None] = [None] * len(grounds.names)
+        self._rooms: list[list[int]] = [[] for _ in grounds.names]
+        self._empties: list[list[int]] = [[] for _ in grounds.names]
+        self._arrays: tuple[Array, Array] | None = None
 
-    def read(self, rooms: Sequence[Room], *, listed: bool) -> Any:
-        """The rooms one after the other, as a list or an array; not to be changed."""
-        new = [number for number, room in enumerate(rooms) if room is not self._seen[number]]
+    def read(self, states: Sequence[NodeState], *, listed: bool) -> tuple[Cells, Cells]:
+        """The rooms as they are and as they would be empty, node after node; not to be changed."""
+        new = list(compress(range(len(states)), map(is_not, states, self._seen)))
         row_of = self._grounds.row_of
         for number in new:
-            self._rows[number] = row_of(rooms[number])
-            self._seen[number] = rooms[number]
-        if self._array is not None and new:
-            self._array[new] = [self._rows[number] for number in new]
+            state = self._seen[number] = states[number]
+            self._rooms[number], self._empties[number] = row_of(state.room), row_of(state.empty)
+        if self._arrays is not None and new:
+            self._arrays[0][new] = [self._rooms[number] for number in new]
+            self._arrays[1][new] = [self._empties[number] for number in new]
         if listed:
-            return list(chain.from_iterable(self._rows))
-        if self._array is None:
-            self._array = np.array(self._rows, np.int64).reshape(-1, self._grounds.columns)
-        return self._array.ravel()
+            return list(chain.from_iterable(self._rooms)), list(chain.from_iterable(self._empties))
+        if self._arrays is None:
+            self._arrays = self._array(self._rooms), self._array(self._empties)
+        return cast(Cells, self._arrays[0].ravel()), cast(Cells, self._arrays[1].ravel())
+
+    def _array(self, rows: list[list[int]]) -> Array:
+        return np.array(rows, np.int64).reshape(-1, self._grounds.columns)
 
 
 _SEARCH = (placing.START, placing.FLOOR, placing.OFFSET, placing.SHELF_END, placing.END)
@@ -354,6 +370,14 @@ def _bits(numbers: Sequence[int] | npt.NDArray[np.intp], words: int) -> Array:
     place = np.asarray(numbers, np.int64)
     flags[place // placing.WORD, place % placing.WORD] = 1
     return np.packbits(flags, bitorder="little").view("<i8").astype(np.int64)
+
+
+def _cleared(index: Cells) -> Cells:
+    """The index without nodes. Only what was used is cleared."""
+    used = index[placing.ROWS] + (index[placing.GIVEN_OUT] + 1) * index[placing.ROW]
+    index[placing.LINES : used] = cast(Any, 0)
+    index[placing.GIVEN_OUT] = index[placing.CAME_BACK] = 0
+    return index
 
 
 def _refusal(fleet: Fleet, cluster: str, constraint: Constraint) -> tuple[str, int]:

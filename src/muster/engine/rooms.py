@@ -8,12 +8,11 @@ The rooms of one turn are copies of each other and lie in the same cells, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from muster.engine import kernels
-from muster.engine.grounds import Grounds, cells, cells_of
+from muster.engine.grounds import Grounds, cells_of, new_cells
 from muster.engine.kernels import Face, placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
@@ -25,7 +24,7 @@ AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, cir
 
 # To read a node's room, to index it and to look at it takes about as long as to place some tasks.
 _TASKS_PER_NODE = 16
-_CIRCLES = 64
+_CIRCLES = 128
 _MOMENTS = 4  # at first
 
 
@@ -47,41 +46,46 @@ class Kernels:
         self.undo = face(placing.undo)
 
 
-@cache
-def _kernels_of(face: Callable[..., Any]) -> Kernels:
-    return Kernels(face)
+_by_face: dict[object, Kernels] = {}
+
+
+def _kernels_of(face: Face) -> Kernels:
+    if face not in _by_face:
+        _by_face[face] = Kernels(face)
+    return _by_face[face]
 
 
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, grounds: Grounds, rooms: Sequence[Room], empties: Sequence[Room], face: Face | None) -> None:
+    def __init__(self, grounds: Grounds, states: Sequence[NodeState], face: Face | None) -> None:
         self.grounds = grounds
-        chosen: Callable[..., Any] = face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names))
-        self.kernels = _kernels_of(chosen)
+        self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
-        ring = 1 << max(6, (len(rooms) // 4).bit_length())
-        self._size = 1 + len(rooms) * grounds.columns  # of a block
-        self.cells = cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
+        ring = 1 << max(6, (len(states) // 4).bit_length())
+        self._size = 1 + len(states) * grounds.columns  # of a block
+        self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
         self.first = placing.RING + ring + 1
-        self.cells[placing.RING_SIZE], self.cells[placing.EMPTIES] = ring, self.first
+        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first))
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
-        self._circles = cells(0, listed=self.listed)
-        self.no_index = cells(1, listed=self.listed)
-        self._write(self.first, grounds.empties.read(empties, listed=self.listed))
+        self._circles = self.of(())
+        self.no_index = self.of((0,))
         self.now = self.new_moment()
-        self._write(self.now, grounds.rooms.read(rooms, listed=self.listed))
+        rooms, empties = grounds.reader.read(states, listed=self.listed)
+        self._write(self.first, empties)
+        self._write(self.now, rooms)
 
-    def _write(self, moment: int, rooms: Any) -> None:
+    def _write(self, moment: int, rooms: Cells) -> None:
         self.cells[moment : moment + self._size - 1] = rooms
+        self.cells[moment - 1] = 0  # it has no index
 
     def new_moment(self) -> int:
         """Where the rooms of another moment can lie."""
         if not self._free:
             held = len(self.cells)
-            more = cells(2 * held, listed=self.listed)
+            more = new_cells(2 * held, listed=self.listed)
             more[:held] = self.cells
             count = held // self._size
             self._free = [held + 1 + number * self._size for number in reversed(range(count))]
@@ -92,7 +96,6 @@ class Books:
         """The same rooms once more."""
         other = self.new_moment()
         self._write(other, self.cells[moment : moment + self._size - 1])
-        self.cells[other - 1] = 0
         return other
 
     def free(self, moment: int) -> None:
@@ -116,12 +119,16 @@ class Books:
 
     def circles(self) -> Cells:
         """Where kernels count for close groups; if there are none, there is nothing."""
-        domains, words, nodes = self.grounds.domains, self.grounds.words, len(self.grounds.names)
         if self.grounds.knows_domains and not len(self._circles):
-            sums = placing.HOLDERS + 2 * words
-            size = sums + domains + nodes
-            head = (_CIRCLES, placing.CIRCLE_CELLS, size, sums, sums + domains)
-            self._circles = cells(len(head) + _CIRCLES * size, listed=self.listed)
+            sums = 2 * self.grounds.words
+            counts = sums + self.grounds.domains
+            size = counts + len(self.grounds.names)
+            first = placing.FIRST_CIRCLE + 1
+            holders = first + _CIRCLES * placing.CIRCLE
+            head = [_CIRCLES, size, sums, counts, first]
+            for number in range(_CIRCLES):
+                head += [0, 0, 0, 0, 0, holders + number * size]
+            self._circles = new_cells(len(head) + _CIRCLES * size, listed=self.listed)
             self._circles[: len(head)] = self.of(head)
         return self._circles
 
@@ -150,7 +157,7 @@ class Books:
         answer = scratch + columns + max(self.grounds.small, 1)
         log = answer + tasks * placing.TASK
         head = (len(moments), sign, scratch, answer, log, 0, 0, *moments)
-        trial = cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
+        trial = new_cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
         trial[: len(head)] = self.of(head)
         return trial
 
@@ -170,23 +177,24 @@ class Rooms:
     @classmethod
     def of(cls, grounds: Grounds, states: Mapping[str, NodeState], *, face: Face | None = None) -> Rooms:
         """The rooms as they are."""
-        in_order = [states[name] for name in grounds.names]
-        rooms, empties = [state.room for state in in_order], [state.empty for state in in_order]
-        books = Books(grounds, rooms, empties, face)
+        books = Books(grounds, [states[name] for name in grounds.names], face)
         return cls(books, books.now)
 
     @classmethod
     def empty(cls, grounds: Grounds, *, face: Face | None = None) -> Rooms:
         """The rooms as they would be with nothing on any node."""
         rooms = [node.empty() for node in grounds.fleet.nodes.values()]
-        books = Books(grounds, rooms, rooms, face)
+        books = Books(grounds, [NodeState(empty=room, room=room) for room in rooms], face)
         return cls(books, books.now)
 
     def __del__(self) -> None:
         # Its cells and its index are for others now.
-        if self._index is not None:
-            self.books.grounds.give_back(self._index)
+        self._drop_index()
         self.books.free(self.moment)
+
+    def _drop_index(self) -> None:
+        if self._index is not None and not self.books.listed:
+            self.books.grounds.give_back(self._index)
 
     def copy(self) -> Rooms:
         """The same rooms, to be changed apart."""
@@ -196,8 +204,7 @@ class Rooms:
         """The nodes by tightness, up to date."""
         books = self.books
         if self._index is None or not books.cells[self.moment - 1]:
-            if self._index is not None:
-                books.grounds.give_back(self._index)
+            self._drop_index()
             self._index = books.grounds.blank_index(listed=books.listed)
             books.kernels.build(*self.cells(), self._own_trial())
         return self._index

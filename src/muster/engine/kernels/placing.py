@@ -26,7 +26,6 @@ Numbers of buckets ascend with tightness: bucket = line * 32 + step of memory, l
 from __future__ import annotations
 
 from collections.abc import MutableSequence
-from math import frexp
 from typing import TypeAlias
 
 from muster.engine.kernels.jit import kernel
@@ -41,10 +40,11 @@ MILLI_LINES = 32  # 0 to 1000 milli, 32 to a line
 NO_LIMIT = 1 << 62  # of hops
 
 # ground: sizes first. A set of nodes has WORDS words and a summary of PARTS words, SET in all; a room has COLUMNS
-# cells; a shelf has STEPS lines; domains of up to SMALL nodes are looked at node by node.
-NODES, WORDS, PARTS, SET, DIMS, DEVICES, COLUMNS, STEPS, SMALL, ASK = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+# cells; a shelf has STEPS lines; memory has so many LEVELS, 0 if nobody keeps them; domains of up to SMALL nodes are
+# looked at node by node.
+NODES, WORDS, PARTS, SET, DIMS, DEVICES, COLUMNS, STEPS, LEVELS, SMALL, ASK = range(11)
 # Then where its parts begin. MEMBERS are the nodes of all domains, HOMES the domains of all nodes.
-TRAITS, CLUSTERS, DOMAINS, MEMBERS, HOMES, SETS, ASKS, GROUND = 10, 11, 12, 13, 14, 15, 16, 17
+TRAITS, CLUSTERS, DOMAINS, MEMBERS, HOMES, SETS, ASKS, GROUND = 11, 12, 13, 14, 15, 16, 17, 18
 # A trait of a node: whether it has GPUs, its place in order of path, who has that place, where its homes begin.
 HAS_GPUS, RANK, BY_RANK, HOME, TRAIT = 0, 1, 2, 3, 4
 # A cluster: its nodes as a set, its nodes in order of path, its domains of two hops and more.
@@ -53,9 +53,10 @@ PLACE, RANK_FROM, RANK_TO, DOMAIN_FROM, DOMAIN_TO, CLUSTER = 0, 1, 2, 3, 4, 5
 DOMAIN_HOPS, WASTES, MEMBER_FROM, MEMBER_TO, DOMAIN_PLACE, DOMAIN = 0, 1, 2, 3, 4, 5
 # What tasks of a group ask for. OPEN and ANY are sets: nodes that suit and take tasks, and all that suit. To be looked
 # for from bucket START on, on each shelf from line OFFSET on, on each line from FLOOR on; the first shelf ends at line
-# SHELF_END, the last at END. NEVER: something that no node has.
-GPUS, MILLI, WHOLE, CLOSE, HOPS, NEVER, OPEN, ANY, START, FLOOR, OFFSET, SHELF_END, END = range(13)
-MIN, INITIAL, MAX, AMOUNTS = 13, 14, 15, 16
+# SHELF_END, the last at END. NEVER: something that no node has. Nodes must be on LEVEL of memory at least, and if it
+# asks for a PART of a device, on the level of cores that is OFFSET + 1.
+GPUS, MILLI, WHOLE, CLOSE, HOPS, NEVER, OPEN, ANY, START, FLOOR, OFFSET, SHELF_END, END, LEVEL, PART = range(15)
+MIN, INITIAL, MAX, AMOUNTS = 15, 16, 17, 18
 # Amounts that every fleet has, in front of all others.
 CPU_DIM, MEMORY_DIM, GPU_DIM, PODS_DIM = 0, 1, 2, 3
 
@@ -68,14 +69,18 @@ TASKS, FREE = 0, 1
 
 # index: rows are sets of nodes and how many they are; a bucket gets one with its first node. Row 0 are nodes without
 # tasks. Lines have bits if they are not empty; each has the rows of its 32 buckets, and their bits. A node is where
-# it is by cores and memory, and by whole devices: one more than its bucket, 0 if nowhere.
-GIVEN_OUT, CAME_BACK, ROW, BUCKETS, WHERE, ROWS, LINES = 0, 1, 2, 3, 4, 5, 6
+# it is by cores and memory, and by whole devices: one more than its bucket, 0 if nowhere. In large fleets there are
+# also the sets of nodes that are on a level of cores or memory or above it: they sort out most of those in a bucket
+# that do not fit after all. Levels are steps, 4 per doubling, counted from 1.
+GIVEN_OUT, CAME_BACK, ROW, BUCKETS, WHERE, CPU_LEVELS, MEMORY_LEVELS, ROWS, LINES = 0, 1, 2, 3, 4, 5, 6, 7, 8
 OCCUPIED, LINE = 32, 33
+BY_ROOM, BY_DEVICES, CPU_LEVEL, MEMORY_LEVEL, NODE = 0, 1, 2, 3, 4
 
 # circles: each says how many tasks of a group (of so many) fit on nodes of a set at certain moments, as of a change.
-# Holders are the nodes that take all of them, in order of path, those that would waste GPUs apart.
-CIRCLES, FIRST_CIRCLE, CIRCLE, SUMS, COUNTS, CIRCLE_CELLS = 0, 1, 2, 3, 4, 5
-CIRCLE_GROUP, CIRCLE_COUNT, CIRCLE_MASK, CIRCLE_SIGN, CIRCLE_SEEN, HOLDERS = 0, 1, 2, 3, 4, 5
+# Its numbers are apart from what tells it: first its holders, which are the nodes that take all tasks, in order of
+# path, those that would waste GPUs apart; then the sums of all domains, and the counts of all nodes.
+CIRCLES, CIRCLE_SIZE, SUMS, COUNTS, FIRST_CIRCLE = 0, 1, 2, 3, 4
+CIRCLE_GROUP, CIRCLE_COUNT, CIRCLE_MASK, CIRCLE_SIGN, CIRCLE_SEEN, HOLDERS, CIRCLE = 0, 1, 2, 3, 4, 5, 6
 
 # trial: how many moments, a number that tells them from others, where scratch, the answer and the log begin, how many
 # tasks are in the answer and how many entries in the log; then the moments. The answer is group (its place in the
@@ -89,6 +94,7 @@ LOG_MOMENT, LOG_NODE, LOG_ROOM = 0, 1, 2
 
 _POSITIONS = bytes((0, 1, 28, 2, 29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4, 8, 31, 27, 13, 23, 21, 19, 16, 7))
 _POSITIONS += bytes((26, 12, 18, 6, 11, 5, 10, 9))
+_LENGTHS = bytes(number.bit_length() for number in range(256))
 
 
 @kernel
@@ -106,10 +112,18 @@ def step(amount: int, steps: int) -> int:
     """Where an amount stands on a logarithmic scale with so many steps (1, 2 or 4) per doubling."""
     if amount < steps:
         return amount
-    high = amount >> 32
-    length = frexp(high)[1] + 32 if high else frexp(amount)[1]
-    shift = length - frexp(steps)[1]
+    shift = bit_length(amount) - bit_length(steps)
     return shift * steps + (amount >> shift)
+
+
+@kernel
+def bit_length(amount: int) -> int:
+    """How many bits a number has up to its highest that is set."""
+    length = 0
+    while amount > 255:
+        amount >>= 8
+        length += 8
+    return length + _LENGTHS[amount]
 
 
 @kernel
@@ -366,6 +380,8 @@ def build(ground: Cells, books: Cells, index: Cells, trial: Cells) -> None:
     """Index the rooms of the first moment; there are no nodes in the index."""
     for column in range(ground[COLUMNS]):
         trial[trial[SCRATCH] + column] = 0
+    if ground[LEVELS]:
+        build_levels(ground, books, index, trial)
     for node in range(ground[NODES]):
         include(index, index[ROWS], ground[WORDS], node)
         settle(ground, books, index, trial, node, trial[SCRATCH])
@@ -376,21 +392,58 @@ def build(ground: Cells, books: Cells, index: Cells, trial: Cells) -> None:
 def settle(ground: Cells, books: Cells, index: Cells, trial: Cells, node: int, before: int) -> None:
     """Put the node where it belongs now; `before` is where the trial has its room as the index knows it."""
     words, lines = ground[WORDS], ground[STEPS]
-    room = trial[FIRST] + node * ground[COLUMNS]
+    room, where = trial[FIRST] + node * ground[COLUMNS], index[WHERE] + node * NODE
     takes_more = books[room + FREE + PODS_DIM] > 0
     line = min(step(books[room + FREE + CPU_DIM], 4), lines - 1)
     memory = min(step(books[room + FREE + MEMORY_DIM] >> 20, 1), MEMORY_STEPS - 1)
     dear = line + lines * ground[ground[TRAITS] + node * TRAIT + HAS_GPUS]
-    move(index, words, node, index[WHERE] + 2 * node, (dear << 5) + memory + 1 if takes_more else 0)
+    move(index, words, node, where + BY_ROOM, (dear << 5) + memory + 1 if takes_more else 0)
     if ground[DEVICES]:
         whole = settle_devices(ground, books, index, trial, node, before)
         dear = line + lines * (1 + whole)
-        move(index, words, node, index[WHERE] + 2 * node + 1, (dear << 5) + memory + 1 if takes_more and whole else 0)
+        move(index, words, node, where + BY_DEVICES, (dear << 5) + memory + 1 if takes_more and whole else 0)
+    if ground[LEVELS]:
+        level = level_of(books[room + FREE + MEMORY_DIM] >> 20, ground[LEVELS])
+        climb(index, words, ground[SET], index[MEMORY_LEVELS], where + MEMORY_LEVEL, node, level)
+        climb(index, words, ground[SET], index[CPU_LEVELS], where + CPU_LEVEL, node, line + 1)
     if includes(index, index[ROWS], node) != (books[room + TASKS] == 0):
         if books[room + TASKS] == 0:
             include(index, index[ROWS], words, node)
         else:
             exclude(index, index[ROWS], words, node)
+
+
+@kernel
+def level_of(amount: int, levels: int) -> int:
+    """The level on which so much memory is, from 1 up."""
+    return min(step(amount, 4) + 1, levels)
+
+
+@kernel
+def climb(index: Cells, words: int, size: int, levels: int, where: int, node: int, level: int) -> None:
+    """The node goes up or down to a level: it is in the sets of all levels up to its own."""
+    while index[where] > level:
+        index[where] -= 1
+        exclude(index, levels + index[where] * size, words, node)
+    while index[where] < level:
+        include(index, levels + index[where] * size, words, node)
+        index[where] += 1
+
+
+@kernel
+def build_levels(ground: Cells, books: Cells, index: Cells, trial: Cells) -> None:
+    """Put all nodes on their levels at once."""
+    words, size = ground[WORDS], ground[SET]
+    for node in range(ground[NODES]):
+        room, where = trial[FIRST] + node * ground[COLUMNS] + FREE, index[WHERE] + node * NODE
+        index[where + CPU_LEVEL] = min(step(books[room + CPU_DIM], 4), ground[STEPS] - 1) + 1
+        index[where + MEMORY_LEVEL] = level_of(books[room + MEMORY_DIM] >> 20, ground[LEVELS])
+        include(index, index[CPU_LEVELS] + (index[where + CPU_LEVEL] - 1) * size, words, node)
+        include(index, index[MEMORY_LEVELS] + (index[where + MEMORY_LEVEL] - 1) * size, words, node)
+    for cell in range(index[CPU_LEVELS] + (ground[STEPS] - 1) * size - 1, index[CPU_LEVELS] - 1, -1):
+        index[cell] |= index[cell + size]
+    for cell in range(index[MEMORY_LEVELS] + (ground[LEVELS] - 1) * size - 1, index[MEMORY_LEVELS] - 1, -1):
+        index[cell] |= index[cell + size]
 
 
 @kernel
@@ -409,15 +462,16 @@ def move(index: Cells, words: int, node: int, where: int, place: int) -> None:
 def settle_devices(ground: Cells, books: Cells, index: Cells, trial: Cells, node: int, before: int) -> int:
     """Put the node where its devices belong now; returns how many are whole."""
     words, devices = ground[WORDS], ground[DEVICES]
-    bucket, whole = ((devices + 2) * ground[STEPS]) << 5, 0
+    bucket, whole, entered = ((devices + 2) * ground[STEPS]) << 5, 0, 0
     first = trial[FIRST] + node * ground[COLUMNS] + FREE + ground[DIMS]
     for device in range(devices):
         free, was = books[first + device], trial[before + FREE + ground[DIMS] + device]
         if free == DEVICE_MILLI:
             whole += 1
         if free != was:
-            if free > 0:
+            if free > 0 and free != entered:
                 enter(index, words, bucket + free, node)
+                entered = free
             if was > 0 and not has_device_with(books, first, devices, was):
                 leave(index, words, bucket + was, node)
     return whole
@@ -426,7 +480,7 @@ def settle_devices(ground: Cells, books: Cells, index: Cells, trial: Cells, node
 @kernel
 def has_device_with(books: Cells, first: int, devices: int, free: int) -> bool:
     """Whether exactly so much is free of some device."""
-    for device in range(first, first + devices):  # noqa: SIM110 -- compiled as it stands
+    for device in range(first, first + devices):  # noqa: SIM110 -- kernels know no generators
         if books[device] == free:
             return True
     return False
@@ -447,10 +501,7 @@ def next_line(index: Cells, line: int, end: int) -> int:
 def next_fit(
     ground: Cells, books: Cells, index: Cells, trial: Cells, ask: int, mask: int, place: int, bucket: int, node: int
 ) -> tuple[int, int]:
-    """The tightest node in both sets that fits, not before `node` of `bucket`, and its bucket; else -1.
-
-    The bucket is that of the node; (0, -1) if there is no such node.
-    """
+    """The tightest node in both sets that fits, not before `node` of `bucket`, after its bucket; else (0, -1)."""
     floor, end, shelf_end = ground[ask + FLOOR], ground[ask + END], ground[ask + SHELF_END]
     line, low = bucket >> 5, bucket & 31
     while line >= shelf_end:
@@ -466,11 +517,11 @@ def next_fit(
         rows = index[BUCKETS] + line * LINE
         word = (index[rows + OCCUPIED] >> low) << low
         while word:
-            here = (line << 5) + lowest_bit(word)
-            start = node if here == bucket else 0
-            found = first_fit(ground, books, index, trial, ask, mask, place, index[rows + (here & 31)], start)
+            at = lowest_bit(word)
+            start = node if (line << 5) + at == bucket else 0
+            found = first_fit(ground, books, index, trial, ask, mask, place, index[rows + at], at == floor, start)
             if found >= 0:
-                return here, found
+                return (line << 5) + at, found
             word &= word - 1
         line, low = line + 1, floor
     return 0, -1
@@ -478,20 +529,38 @@ def next_fit(
 
 @kernel
 def first_fit(
-    ground: Cells, books: Cells, index: Cells, trial: Cells, ask: int, mask: int, place: int, row: int, node: int
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    ask: int,
+    mask: int,
+    place: int,
+    row: int,
+    is_close_call: bool,
+    node: int,
 ) -> int:
-    """The first node of the row, from `node` on, that is in both sets and fits; -1 if there is none."""
+    """The first node of the row, from `node` on, that is in both sets and fits; -1 if there is none.
+
+    A close call: many nodes of the row may not have enough memory.
+    """
     words, first = ground[WORDS], node // WORD
+    idle, by_cpu, by_memory = row, row, row
+    if ground[ask + WHOLE]:
+        idle = index[ROWS]
+    if ground[LEVELS] and (is_close_call or ground[ask + PART]):
+        by_memory = index[MEMORY_LEVELS] + (ground[ask + LEVEL] - 1) * ground[SET]
+        if ground[ask + PART]:
+            by_cpu = index[CPU_LEVELS] + ground[ask + OFFSET] * ground[SET]
     for part in range(first // WORD, ground[PARTS]):
         at = words + part
-        summary = index[row + at] & ground[mask + at] & ground[place + at]
+        summary = index[row + at] & ground[mask + at] & ground[place + at] & index[by_cpu + at] & index[by_memory + at]
         if part == first // WORD:
             summary = (summary >> (first % WORD)) << (first % WORD)
         while summary:
             at = part * WORD + lowest_bit(summary)
-            word = index[row + at] & ground[mask + at] & ground[place + at]
-            if ground[ask + WHOLE]:
-                word &= index[index[ROWS] + at]
+            word = index[row + at] & ground[mask + at] & ground[place + at] & index[by_cpu + at] & index[by_memory + at]
+            word &= index[idle + at]
             if at == first:
                 word = (word >> (node % WORD)) << (node % WORD)
             while word:
@@ -747,7 +816,7 @@ def place(
 @kernel
 def is_wider(widths: Cells, least: Cells) -> bool:
     """Whether any width is not the least."""
-    for position in range(len(widths)):  # noqa: SIM110 -- compiled as it stands
+    for position in range(len(widths)):  # noqa: SIM110 -- kernels know no generators
         if widths[position] != least[position]:
             return True
     return False
@@ -823,7 +892,7 @@ def first_holder(ground: Cells, circles: Cells, circle: int, cluster: int) -> in
     """The first node in order of path that takes all tasks, one without GPUs before others; -1 if there is none."""
     first, last = ground[cluster + RANK_FROM], ground[cluster + RANK_TO]
     for side in range(2):
-        holders = circle + HOLDERS + side * ground[WORDS]
+        holders = circles[circle + HOLDERS] + side * ground[WORDS]
         for at in range(first // WORD, (last + WORD - 1) // WORD):
             word = circles[holders + at]
             if at == first // WORD:
@@ -839,7 +908,7 @@ def first_holder(ground: Cells, circles: Cells, circle: int, cluster: int) -> in
 @kernel
 def tightest_domain(ground: Cells, circles: Cells, circle: int, cluster: int, ask: int, count: int) -> int:
     """Of the domains of fewest hops that take all tasks: not to waste GPUs, then the tightest; -1 if there is none."""
-    sums = circle + circles[SUMS]
+    sums = circles[circle + HOLDERS] + circles[SUMS]
     best, best_hops, best_wastes, best_holds = -1, ground[ask + HOPS], 0, 0
     for domain in range(ground[cluster + DOMAIN_FROM], ground[cluster + DOMAIN_TO]):
         holds = circles[sums + domain]
@@ -857,7 +926,7 @@ def tightest_domain(ground: Cells, circles: Cells, circle: int, cluster: int, as
 @kernel
 def widest(ground: Cells, circles: Cells, circle: int, cluster: int, ask: int) -> tuple[int, int]:
     """The first node, and the first domain that takes more than any before it, in which most tasks are close enough."""
-    sums, counts = circle + circles[SUMS], circle + circles[COUNTS]
+    sums, counts = circles[circle + HOLDERS] + circles[SUMS], circles[circle + HOLDERS] + circles[COUNTS]
     most, node, chosen = 0, -1, -1
     for rank in range(ground[cluster + RANK_FROM], ground[cluster + RANK_TO]):
         one = ground[ground[TRAITS] + rank * TRAIT + BY_RANK]
@@ -875,9 +944,9 @@ def widest(ground: Cells, circles: Cells, circle: int, cluster: int, ask: int) -
 def tightness(ground: Cells, books: Cells, index: Cells, trial: Cells, node: int, ask: int) -> int:
     """Of nodes on which a task fits, the smaller is the tighter."""
     if ground[ask + GPUS] == 0:
-        return index[index[WHERE] + 2 * node]
+        return index[index[WHERE] + node * NODE + BY_ROOM]
     if ground[ask + MILLI] >= DEVICE_MILLI:
-        return index[index[WHERE] + 2 * node + 1]
+        return index[index[WHERE] + node * NODE + BY_DEVICES]
     least, first = DEVICE_MILLI, trial[FIRST] + node * ground[COLUMNS] + FREE + ground[DIMS]
     for device in range(first, first + ground[DEVICES]):
         if books[device] >= ground[ask + MILLI]:
@@ -902,7 +971,7 @@ def circle_for(ground: Cells, books: Cells, circles: Cells, trial: Cells, group:
             return circle
         if circles[circle + CIRCLE_SEEN] < circles[oldest + CIRCLE_SEEN]:
             oldest = circle
-        circle += circles[CIRCLE]
+        circle += CIRCLE
     circles[oldest + CIRCLE_GROUP] = group + 1
     circles[oldest + CIRCLE_COUNT] = count
     circles[oldest + CIRCLE_MASK] = mask
@@ -922,7 +991,7 @@ def catch_up(ground: Cells, books: Cells, circles: Cells, trial: Cells, circle: 
 @kernel
 def draw(ground: Cells, books: Cells, circles: Cells, trial: Cells, circle: int) -> None:
     """Count on all nodes anew."""
-    for cell in range(circle + HOLDERS, circle + circles[CIRCLE]):
+    for cell in range(circles[circle + HOLDERS], circles[circle + HOLDERS] + circles[CIRCLE_SIZE]):
         circles[cell] = 0
     for node in range(ground[NODES]):
         recount(ground, books, circles, trial, circle, node)
@@ -935,17 +1004,18 @@ def recount(ground: Cells, books: Cells, circles: Cells, trial: Cells, circle: i
     if not includes(ground, set_of(ground, circles[circle + CIRCLE_MASK]), node):
         return
     ask, most = ask_of(ground, circles[circle + CIRCLE_GROUP] - 1), circles[circle + CIRCLE_COUNT]
-    cell = circle + circles[COUNTS] + node
+    holders = circles[circle + HOLDERS]
+    cell = holders + circles[COUNTS] + node
     before, now = circles[cell], how_many(ground, books, trial, node, ask, most)
     if now == before:
         return
     circles[cell] = now
     trait = ground[TRAITS] + node * TRAIT
     for home in range(ground[trait + HOME], ground[trait + TRAIT + HOME]):
-        circles[circle + circles[SUMS] + ground[ground[HOMES] + home]] += now - before
+        circles[holders + circles[SUMS] + ground[ground[HOMES] + home]] += now - before
     if now >= most or before >= most:
         rank, wastes = ground[trait + RANK], ground[trait + HAS_GPUS] != 0 and ground[ask + GPUS] == 0
-        circles[circle + HOLDERS + (ground[WORDS] if wastes else 0) + rank // WORD] ^= 1 << (rank % WORD)
+        circles[holders + (ground[WORDS] if wastes else 0) + rank // WORD] ^= 1 << (rank % WORD)
 
 
 # --- what is short ------------------------------------------------------------------------------------
