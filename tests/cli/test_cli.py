@@ -47,6 +47,15 @@ def test_jsonl_prints_events_and_nothing_else():
     assert (log[5]["reason"], log[5]["estimate"]) == ("RESERVED", 10.0)
 
 
+def test_a_wrong_setting_of_the_kernels_is_told_like_wrong_input(monkeypatch):
+    monkeypatch.setenv("MUSTER_KERNELS", "fast")
+
+    done = muster("simulate", "/dev/stdin", stdin=SMALL)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "MUSTER_KERNELS: 'fast': must be plain, compiled or auto\n"
+
+
 def test_summary_is_one_json_object():
     told = json.loads(muster("simulate", "/dev/stdin", "-o", "summary", stdin=SMALL).stdout)
 

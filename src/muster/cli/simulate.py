@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from muster.engine.kernels import suited_to
+from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
@@ -38,8 +40,9 @@ def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool
 
 def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
     try:
+        suited_to(0)  # a wrong setting is said before any work
         scenario = load(file)
-    except ScenarioError as err:
+    except (InvalidValue, ScenarioError) as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
     wants_estimates = {"auto": None, "all": True, "none": False}[estimates] if output == "jsonl" else False
