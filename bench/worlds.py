@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
+from muster.model.events import ClusterSet, Event, JobSubmitted, NodeAdded, QueueSet
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
-from muster.model.nodes import Node, Request
+from muster.model.labels import ANYWHERE, Constraint
+from muster.model.nodes import DEVICE_MILLI, Node, Request
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import Resources
 from muster.sim.scenario.scenario import Scenario, ScriptJob
 
 GIB = 1 << 30
+SECOND_MS = 1000
 QUEUES = ("physics", "vision", "speech", "biology")
 
 
@@ -42,10 +47,113 @@ def busy_fleet(*, jobs: int, nodes: int, reservations: int = 1, seed: int = 1) -
 
 
 def _node(index: int) -> Node:
-    allocatable = Resources.of({"cpu": 32_000, "memory": 128 * GIB})
-    return Node(name=f"n-{index}", cluster="east", allocatable=allocatable)
+    return Node(name=f"n-{index}", cluster="east", allocatable=LARGE)
 
 
 def _profile(cpu: int, gib: int, width: int) -> Profile:
     request = Request.of({"cpu": cpu * 1000, "memory": gib * GIB})
     return Profile(groups=(TaskGroup(name="main", min=width, initial=width, max=width, request=request),))
+
+
+# --- a million cores ------------------------------------------------------------------------------------
+
+LARGE = Resources.of({"cpu": 32_000, "memory": 128 * GIB})
+CORES = (1, 1, 1, 2, 2, 4, 8, 16)
+GIB_PER_CORE = (1, 2, 2, 4, 4, 8)
+WIDTHS = (2, 2, 2, 4, 4, 8, 16, 32, 64)
+GPU_MODELS = ("a100", "h100", "t4")
+LABEL_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large a world is; by default as large as design.md 10 asks for."""
+
+    nodes: int = 31_250
+    jobs: int = 1_000_000
+    queues: int = 100
+    profiles: int = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What is special about a world: a tenth of its jobs ask for labels, a fifth for GPUs, or for closeness."""
+
+    selectors: bool = False
+    gpus: bool = False
+    topology: bool = False
+
+
+PLAIN = Kind()
+
+
+def million_cores(size: Size, kind: Kind = PLAIN, seed: int = 1) -> Iterator[Event]:
+    """Events that make the world: nodes of 32 cores / 128 GiB, and jobs of Zipf-popular shapes, 5 % of them gangs."""
+    yield ClusterSet(cluster=Cluster(name="east"))
+    for index in range(size.nodes):
+        yield NodeAdded(node=_special_node(index, kind))
+    for number in range(size.queues):
+        yield QueueSet(queue=Queue(name=f"q-{number}"))
+    for job in jobs_of(size, kind, seed=seed):
+        yield JobSubmitted(job=job)
+
+
+def jobs_of(size: Size, kind: Kind = PLAIN, *, seed: int, prefix: str = "job", queue: str = "") -> Iterator[Job]:
+    """The jobs of such a world, in the order they came; all of one queue if it is given.
+
+    Six in ten state how long they will run, half may be evicted after ten minutes.
+    """
+    rng = Random(seed)
+    single = [_special_profile(rng, kind, 1) for _ in range(size.profiles * 4 // 5)]
+    gangs = [_special_profile(rng, kind, rng.choice(WIDTHS)) for _ in range(size.profiles - len(single))]
+    singles = rng.choices(single, _zipf(len(single)), k=size.jobs)
+    rare = rng.choices(gangs, _zipf(len(gangs)), k=size.jobs)
+    for index in range(size.jobs):
+        yield Job(
+            id=f"{prefix}-{index}",
+            queue=queue or f"q-{rng.randrange(size.queues)}",
+            profile=rare[index] if rng.random() < 0.05 else singles[index],
+            submit_ms=index // 100,
+            lifetime_ms=600 * SECOND_MS if rng.random() < 0.5 else None,
+            expected_ms=rng.randrange(300, 4 * 3600) * SECOND_MS if rng.random() < 0.6 else None,
+        )
+
+
+def _zipf(count: int) -> list[float]:
+    return [1 / place for place in range(1, count + 1)]
+
+
+def _special_node(index: int, kind: Kind) -> Node:
+    labels = {f"key-{key}": f"value-{(index >> key % 8) % 4}" for key in range(LABEL_KEYS)} if kind.selectors else {}
+    allocatable = LARGE
+    if kind.gpus and index % 4 == 0:
+        labels |= {"gpu": GPU_MODELS[index // 4 % 3]}
+        allocatable = Resources.of({**LARGE, "nvidia.com/gpu": 8 * DEVICE_MILLI})
+    path = (f"spine-{index // 512}", f"leaf-{index // 16}") if kind.topology else ()
+    return Node(name=f"n-{index}", cluster="east", allocatable=allocatable, labels=labels, topology=path)
+
+
+def _special_profile(rng: Random, kind: Kind, width: int) -> Profile:
+    cores = rng.choice(CORES)
+    memory = min(cores * rng.choice(GIB_PER_CORE), 100) * GIB + rng.randrange(64) * (1 << 24)
+    amounts = {"cpu": cores * 1000, "memory": memory}
+    constraint, milli = ANYWHERE, DEVICE_MILLI
+    if kind.selectors and rng.random() < 0.1:
+        constraint = Constraint(selector=((f"key-{rng.randrange(LABEL_KEYS)}", f"value-{rng.randrange(4)}"),))
+    if kind.gpus and rng.random() < 0.2:
+        milli = rng.choice((DEVICE_MILLI, DEVICE_MILLI, 500, 250))
+        amounts["nvidia.com/gpu"] = (rng.choice((1, 2, 4)) if milli == DEVICE_MILLI else 1) * DEVICE_MILLI
+        if rng.random() < 0.5:
+            constraint = Constraint(selector=(("gpu", rng.choice(GPU_MODELS)),))
+    is_close = kind.topology and width > 1
+    group = TaskGroup(
+        name="main",
+        min=width,
+        initial=width,
+        max=width,
+        request=Request.of(amounts, gpu_milli=milli),
+        constraint=constraint,
+        max_hops=4 if is_close and rng.random() < 0.5 else None,
+        prefers_close=is_close,
+    )
+    return Profile(groups=(group,))

@@ -101,7 +101,7 @@ class Finder:
             if not span.fits(task.node, request):
                 span.undo()
                 return None
-            tasks.append(replace(task, devices=span.take(task.node, request)))
+            tasks.append(task._replace(devices=span.take(task.node, request)))
         return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
 
     def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:

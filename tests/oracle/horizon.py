@@ -197,8 +197,9 @@ class Horizon:
             ((end_ms, None) for end_ms in ends),
             key=lambda entry: entry[0],
         )
-        for moment_ms, entries in groupby(line, key=lambda entry: entry[0]):
-            yield moment_ms, [stay for _, stay in entries if stay is not None and stay.run.cluster == cluster]
+        here = (entry for entry in line if entry[1] is None or entry[1].run.cluster == cluster)
+        for moment_ms, entries in groupby(here, key=lambda entry: entry[0]):
+            yield moment_ms, [stay for _, stay in entries if stay is not None]
 
     # -- ends ------------------------------------------------------------------------------------------
 

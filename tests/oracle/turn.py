@@ -362,7 +362,7 @@ class _Turn:
         started = {action.job: action.cluster for action in self.actions if isinstance(action, Start)}
         for action in self.actions:
             if isinstance(action, Admit) and action.job in started:
-                yield replace(action, cluster=started[action.job], reservation=None)
+                yield action._replace(cluster=started[action.job], reservation=None)
             elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
 

@@ -157,7 +157,7 @@ def changed(kind: type[Action], job: str, /, **fields: Any) -> Forgery:
         if not (isinstance(action, kind) and action.job == job):
             return action
         values = {key: new(getattr(action, key)) if callable(new) else new for key, new in fields.items()}
-        return replace(action, **values)
+        return action._replace(**values)
 
     return acting(lambda actions: [change(action) for action in actions])
 
@@ -247,7 +247,7 @@ def running_as(job: str, **fields: Any) -> Forgery:
 def moved(task: str, node: str, devices: tuple[int, ...] | None = None) -> Callable[[tuple[Task, ...]], Any]:
     """The tasks, with one somewhere else or on other devices."""
     return lambda tasks: tuple(
-        replace(it, node=node or it.node, devices=it.devices if devices is None else devices) if it.name == task else it
+        it._replace(node=node or it.node, devices=it.devices if devices is None else devices) if it.name == task else it
         for it in tasks
     )
 
@@ -270,7 +270,7 @@ def assert_names(problems: list[str], sentence: str) -> None:
 
 
 def _crowd(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
-    return tuple(replace(task, node="n-0") for task in tasks)
+    return tuple(task._replace(node="n-0") for task in tasks)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def _crowd(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
         pytest.param(changed(Start, "close", tasks=moved("task-1", "n-2")), "6 hops apart", id="too far apart"),
         pytest.param(changed(Start, "gang", tasks=lambda tasks: tasks[:1]), "1 tasks of task", id="gang below min"),
         pytest.param(
-            changed(Start, "gang", tasks=lambda tasks: (*tasks, replace(tasks[0], index=3))),
+            changed(Start, "gang", tasks=lambda tasks: (*tasks, tasks[0]._replace(index=3))),
             "4 tasks of task would start, not 2 to 3",
             id="gang wider than initial",
         ),
@@ -308,7 +308,7 @@ def _crowd(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
             changed(Start, "gang", tasks=lambda tasks: (tasks[0], *tasks[:2])), "not numbered 0 to 2", id="task twice"
         ),
         pytest.param(
-            changed(Start, "gang", tasks=lambda tasks: tuple(replace(task, group="x") for task in tasks)),
+            changed(Start, "gang", tasks=lambda tasks: tuple(task._replace(group="x") for task in tasks)),
             "has no task group x",
             id="no such group",
         ),
@@ -530,7 +530,7 @@ def test_an_eviction_in_vain_is_found() -> None:
     snapshot, made = turn_of(world)
     victim = next(action for action in made.actions if isinstance(action, Evict))
     other = next(run for run in snapshot.running if run.job.id != victim.job)
-    needless = replace(victim, job=other.job.id, tasks=other.tasks)
+    needless = victim._replace(job=other.job.id, tasks=other.tasks)
     told = telling(other.job.id, Victim(rule=victim.rule, by=victim.by, whole=True))
     assert_names(check(*told(*with_actions(needless)(snapshot, made))), "is evicted needlessly")
 
@@ -566,7 +566,7 @@ def test_the_aged_are_exempt_from_the_order_of_queues() -> None:
 def test_the_oldest_of_a_lane_comes_first() -> None:
     world = a_world(over_share=None).with_node(cpu=1).with_jobs(a_job("a").cpu(1), a_job("a").cpu(1))
     snapshot, made = turn_of(world)
-    renamed = [replace(action, job="a-1") for action in made.actions if isinstance(action, Admit | Start)]
+    renamed = [action._replace(job="a-1") for action in made.actions if isinstance(action, Admit | Start)]
     problems = check(snapshot, replace(made, actions=tuple(renamed)))
     assert_names(problems, "a-1: is admitted while a-0, older and alike, stays queued")
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from muster.engine.asks import Asks
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Field
 from muster.engine.rooms import Span
 
 
-def field_of(horizon: Horizon, asks: Asks) -> Field:
+def field_of(horizon: Horizon) -> Field:
     """The field as it is. Only good until someone else changes rooms or promises."""
     promised = sorted(horizon.promised.values(), key=lambda it: it.order)
     moments = [horizon.now, *(it.rooms for it in promised)]
-    span, books = Span(moments), horizon.now.books
+    span, books, asks = Span(moments), horizon.now.books, horizon.asks
     births = [rooms.birth for rooms in moments]
     ground, cells, index, circles, trial = span.cells(asks.most)
     return Field(

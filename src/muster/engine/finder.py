@@ -12,6 +12,7 @@ from muster.engine.limits import widths_within_quota
 from muster.engine.lines import Takers
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.rooms import Span
+from muster.engine.stays import Stays
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
@@ -32,12 +33,12 @@ class Placed:
 class Finder:
     """Looks for room on the horizon, which it replaces when others give way."""
 
-    def __init__(self, snapshot: Snapshot, ledger: Ledger, face: Face) -> None:
+    def __init__(self, snapshot: Snapshot, ledger: Ledger, stays: Stays, face: Face) -> None:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
         self.ledger = ledger
-        self.horizon = Horizon(snapshot, face)
+        self.horizon = Horizon(snapshot, stays, ledger.shapes, face)
         self._full: set[Profile] = set()
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
@@ -96,16 +97,20 @@ class Finder:
             self._short[profile] = known
         return known
 
+    def may_anyone_give_way(self) -> bool:
+        """Whether anyone may still be evicted in this turn."""
+        if self.policy.preemption is Preemption.OFF or self._evicted >= self.policy.evictions_per_turn:
+            return False
+        return bool(self.horizon.stays.givers.many.any())
+
     def who_may_take(self) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells."""
-        giving = self.horizon.may_give_way
-        left = self.policy.evictions_per_turn - self._evicted
-        if self.policy.preemption is Preemption.OFF or left <= 0 or not any(giving.values()):
-            giving = {}
-        below = {it.name for it in self.ledger.queues.values() if giving and it.started_usage < it.entitled}
-        lowest = {name: min(run.job.rank for run in runs) for name, runs in giving.items() if runs}
-        overtaken = {job for runs in giving.values() for run in runs for job in run.overtook}
-        return Takers(below, self.ledger.shares.entitled_to, lowest, overtaken)
+        if not self.may_anyone_give_way():
+            return Takers(set(), self.ledger.shares.entitled_to, None, set())
+        stays = self.horizon.stays
+        below = {it.name for it in self.ledger.queues.values() if it.started_usage < it.entitled}
+        overtaken = {job for row, jobs in stays.overtook().items() if stays.giving_in(row) for job in jobs}
+        return Takers(below, self.ledger.shares.entitled_to, stays.givers, overtaken)
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""
@@ -128,7 +133,7 @@ class Finder:
             if not span.fits(task.node, group):
                 span.undo()
                 return None
-            tasks.append(replace(task, devices=span.take(task.node, group)))
+            tasks.append(task._replace(devices=span.take(task.node, group)))
         return Placed(cluster=reservation.cluster, tasks=tuple(tasks))
 
     def _only_delays(self, job: Job, clusters: tuple[str, ...]) -> bool:
@@ -143,9 +148,9 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
         """The job in the place of others who must give way to it."""
-        left = self.policy.evictions_per_turn - self._evicted
-        if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
+        if not self.may_anyone_give_way():
             return None
+        left = self.policy.evictions_per_turn - self._evicted
         for cluster in clusters:
             claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
             units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)

@@ -11,28 +11,21 @@ to be, or that the promise itself waits for.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
-from itertools import groupby
+
+import numpy as np
 
 from muster.engine.grounds import grounds_of
 from muster.engine.kernels import Face
-from muster.engine.placement import Headcount, Placer
+from muster.engine.placement import Headcount, Leaving, Placer
+from muster.engine.roll import NONE
 from muster.engine.rooms import Rooms, Span
+from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.stays import Ends, Rights, Stays
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
 from muster.model.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
-    """A running job and when we take it to leave; `is_stated` when that is not our guess."""
-
-    run: Running
-    end_ms: int
-    is_stated: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,57 +52,35 @@ class Promised:
         return self.reservation.start_ms <= moment_ms < self.end_ms
 
 
-MayEvict = Callable[[Running], bool]
+_FIRST_TO_TRY = 256  # of those who leave
 
 
 class Horizon:
     """The room now and at every promised moment."""
 
-    def __init__(self, snapshot: Snapshot, face: Face) -> None:
+    def __init__(self, snapshot: Snapshot, stays: Stays, shapes: ShapeTable, face: Face) -> None:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.now = Rooms.of(grounds_of(snapshot.fleet), snapshot.nodes, face=face)
+        self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
+        self.stays = stays
         self.promised: dict[str, Promised] = {}
-        self._line = sorted(snapshot.running, key=_by_end)
-        self.may_give_way: dict[str, list[Running]] = {}
-        for run in self._line:
-            if self._may_give_way(run):
-                self.may_give_way.setdefault(run.job.queue, []).append(run)
 
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
         other = object.__new__(Horizon)
-        other.fleet, other.policy, other.now_ms = self.fleet, self.policy, self.now_ms
+        other.fleet, other.policy, other.now_ms, other.asks = self.fleet, self.policy, self.now_ms, self.asks
         other.now = self.now.copy()
+        other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
-        other._line = list(self._line)
-        other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
             other.now.give_all(run.job.profile, tasks)
-            _remove(other._line, run)
-            _remove(other.may_give_way[run.job.queue], run)
+            other.stays.leave(other.stays.row_of(run))
             if left := tuple(task for task in run.tasks if task not in tasks):
-                narrower = replace(run, tasks=left)
-                insort(other._line, narrower, key=_by_end)
-                other.may_give_way[run.job.queue].append(narrower)
+                other.stays.start(replace(run, tasks=left))
         other._rebuild()
         return other
-
-    def _may_give_way(self, run: Running) -> bool:
-        """Whether anything of a running job could be evicted now, if someone has a right to it.
-
-        Not at the very moment it started: that would only be a start too many.
-        """
-        if run.job.lifetime_ms is None and not run.job.profile.is_elastic:
-            return False
-        if self.now_ms < run.protected_until_ms or self.now_ms == run.started_ms:
-            return False
-        return run.is_expired(self.now_ms) or bool(run.surplus())
-
-    def started(self, run: Running) -> None:
-        """A job took room on a span of ours: it stays until its end."""
-        insort(self._line, run, key=_by_end)
 
     # -- what others may use ---------------------------------------------------------------------------
 
@@ -138,8 +109,7 @@ class Horizon:
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
-        self.started(run)
-        return self._rebuild(stays=run)
+        return self._rebuild(stays=self.stays.start(run))
 
     def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
         """Rooms at the promised moments strictly between two others."""
@@ -161,19 +131,25 @@ class Horizon:
         if self.promised.pop(job.id, None) is not None:
             self._rebuild()
 
-    def soonest(self, job: Job, cluster: str, may_evict: MayEvict) -> Reservation | None:
-        """Where and when in the cluster the job can start soonest without delaying any promise."""
-        rooms, gone = self.now.copy(), []
+    def soonest(self, job: Job, cluster: str, rights: Rights | None) -> Reservation | None:
+        """Where and when in the cluster the job can start soonest without delaying any promise.
+
+        `rights`: from whom the job may then take, if from anyone.
+        """
+        rooms = self.now.copy()
         headcount = Headcount(Placer(Span([rooms])), job.profile, cluster)
-        for moment_ms, leaving in self._moments_to_try(job, cluster, may_evict):
-            for stay in leaving:
-                gone.append(stay)
-                rooms.give_all(stay.run.job.profile, stay.run.tasks)
-            if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
-                nodes = {task.node for task in tasks}
-                guesses = [stay for stay in gone if not stay.is_stated]
-                firm = not any(task.node in nodes for stay in guesses for task in stay.run.tasks)
-                return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
+        guesses: list[Ints] = []
+        for ends in self._moments_to_try(job, cluster, rights):
+            leaving, position = self._leaving(ends.rows, ends.moments), 0
+            while position < len(ends.rows):
+                position, is_enough = headcount.free_until_enough(leaving, position)
+                moment_ms = int(ends.moments[position - 1])
+                if is_enough and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
+                    guesses.append(ends.rows[:position][~ends.stated[:position]])
+                    on_guess = self.stays.nodes_of(np.concatenate(guesses))
+                    firm = on_guess.isdisjoint(task.node for task in tasks)
+                    return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
+            guesses.append(ends.rows[~ends.stated])
         return None
 
     def _place_at(self, moment_ms: int, rooms: Rooms, job: Job, cluster: str) -> tuple[Task, ...] | None:
@@ -185,106 +161,75 @@ class Horizon:
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
         return Placer(span).place(job.profile, cluster, job.profile.least_widths)
 
-    def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
-        """Every later moment at which room may appear in the cluster, with those who leave then."""
-        guessed = [_as_seen_by(job, stay, self.now_ms, may_evict) for stay in self.guessed()]
-        guessed.sort(key=lambda stay: (stay.end_ms, stay.run.job.key))
-        ends = sorted(it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS)
-        line = merge(
-            ((stay.end_ms, stay) for stay in self._stated()),
-            ((stay.end_ms, stay) for stay in guessed),
-            ((end_ms, None) for end_ms in ends),
-            key=lambda entry: entry[0],
-        )
-        for moment_ms, entries in groupby(line, key=lambda entry: entry[0]):
-            yield moment_ms, [stay for _, stay in entries if stay is not None and stay.run.cluster == cluster]
+    def _moments_to_try(self, job: Job, cluster: str, rights: Rights | None) -> Iterator[Ends]:
+        """Every later moment at which room may appear in the cluster, with those who leave then: in order, the first
+        few before the many that are hardly ever needed."""
+        rows, moments, stated = self.stays.ends_as_seen_by(job, rights, cluster)
+        ends = [it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS]
+        if ends:  # nobody who runs now leaves then
+            rows = np.concatenate([rows, np.full(len(ends), NONE)])
+            moments = np.concatenate([moments, np.array(ends, np.int64)])
+            stated = np.concatenate([stated, np.ones(len(ends), np.bool_)])
+        size = _FIRST_TO_TRY
+        while len(rows):
+            is_next = np.ones(len(rows), np.bool_)
+            if len(rows) > size:
+                is_next = moments <= np.partition(moments, size)[size]
+            order = np.flatnonzero(is_next)
+            order = order[np.argsort(moments[order], kind="stable")]
+            yield Ends(rows[order], moments[order], stated[order])
+            rows, moments, stated = rows[~is_next], moments[~is_next], stated[~is_next]
+            size *= 8
 
-    # -- ends ------------------------------------------------------------------------------------------
-
-    def _stated(self) -> Iterator[Stay]:
-        """Those whose end someone stated and who are not over it, first end first."""
-        first = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
-        for place in range(first, len(self._line)):
-            run = self._line[place]
-            if run.end_ms == NEVER_MS:
-                return
-            yield Stay(run=run, end_ms=run.end_ms, is_stated=True)
-
-    def next_stated_end(self) -> Stay | None:
-        """The first of those who run whose end was stated and is still to come."""
-        return next(self._stated(), None)
-
-    def guessed(self) -> list[Stay]:
-        """Those whose end nobody knows, or who overran it, first guess first.
-
-        They have as long to go as they have run, at least 10 minutes; counted in steps of 10 s, so that a
-        reservation does not move with every tick of the clock.
-        """
-        overran = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
-        unknown = bisect_right(self._line, NEVER_MS - 1, key=lambda run: run.end_ms)
-        now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
-        stays = [
-            Stay(run=run, end_ms=now_ms + max(now_ms - run.started_ms, self.policy.unknown_end_ms), is_stated=False)
-            for run in (*self._line[:overran], *self._line[unknown:])
-        ]
-        return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
+    def _leaving(self, rows: Ints, moments: Ints) -> Leaving:
+        """Those who leave, in cells."""
+        books = self.now.books
+        moves, lasts = self.stays.moves_of(rows, books.grounds, self.asks)
+        return Leaving(*(books.from_array(part) for part in (moments, moves, lasts)))
 
     # -- rooms at promised moments ---------------------------------------------------------------------
 
-    def _rebuild(self, stays: Running | None = None) -> bool:
+    def _rebuild(self, stays: int = NONE) -> bool:
         """Work out the rooms at every promised moment again; False if a firm promise finds no room.
 
-        Those of unknown end may be taken to leave in time for a promise, except the one who `stays`.
+        Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
         """
         order = sorted(self.promised.values(), key=lambda it: it.order)
+        guessed: list[tuple[int, set[str]]] = []
+        guesses = [it.reservation for it in order if not it.reservation.is_firm]
+        if guesses:
+            guessed = self.stays.guessed_on({task.node for it in guesses for task in it.tasks})
         for it in order:
             moment_ms, rooms = it.reservation.start_ms, self.now.copy()
-            for stay in self._stated():
-                if stay.end_ms > moment_ms:
-                    break
-                rooms.give_all(stay.run.job.profile, stay.run.tasks)
-            guessed: list[Stay] = []
-            if any(not other.reservation.is_firm for other in order):
-                guessed = [stay for stay in self.guessed() if stay.run is not stays]
+            self._let_go(rooms, self.stays.stated_by(moment_ms))
+            left = [(row, nodes) for row, nodes in guessed if row != stays]
             for other in order:
-                if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
+                if other.is_under_way(moment_ms) and not self._keep(rooms, other, left):
                     return False
             it.rooms = rooms
         return True
 
-    def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
+    def _let_go(self, rooms: Rooms, rows: Ints) -> None:
+        """Those in these rows leave."""
+        if len(rows):
+            moves, _ = self.stays.moves_of(rows, rooms.books.grounds, self.asks)
+            rooms.give_back(rooms.books.from_array(moves))
+
+    def _keep(self, rooms: Rooms, it: Promised, guessed: list[tuple[int, set[str]]]) -> bool:
         """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
         for task in it.reservation.tasks:
             group = it.job.profile.group(task.group)
             while not rooms.holds(task, group):
                 if it.reservation.is_firm:
                     return False
-                leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
+                leaver = next((place for place, (_, nodes) in enumerate(guessed) if task.node in nodes), None)
                 if leaver is None:
                     break  # nobody else may have the room, but more cannot be said
-                guessed.remove(leaver)
-                rooms.give_all(leaver.run.job.profile, leaver.run.tasks)
+                row, _ = guessed.pop(leaver)
+                self._let_go(rooms, np.array([row]))
             rooms.take(task.node, group, task.devices)
         return True
 
 
-def _remove(runs: list[Running], gone: Running) -> None:
-    """Take this very run out; comparing runs by value would take its time."""
-    del runs[next(place for place, run in enumerate(runs) if run is gone)]
-
-
-def _by_end(run: Running) -> tuple[int, NameKey]:
-    return (run.end_ms, run.job.key)
-
-
 def _end(start_ms: int, bound_ms: int | None) -> int:
     return NEVER_MS if bound_ms is None else start_ms + bound_ms
-
-
-def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
-    """A job of unknown end leaves with its lifetime, if this job may then evict it."""
-    run = stay.run
-    if run.job.lifetime_ms is None or not (job.id in run.overtook or may_evict(run)):
-        return stay
-    expiry_ms = max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
-    return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay

@@ -12,34 +12,26 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.kernels import filling, placing
-from muster.engine.kernels.filling import NOBODY, NONE, Books, Care, Field, Limits, Rules, Started
+from muster.engine.kernels.filling import NOBODY, NONE, Books, Care, Field, Limits, Rules
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
+from muster.engine.minutes import Asides
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.stays import Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy, Preemption
 
 ALWAYS = 1 << 62
 
 
-class FilledIn(NamedTuple):
-    """A job that filling started: on which cluster, whether above its queue's nominal share, and its tasks (the place
-    of the group in its profile, node and devices), all in numbers."""
-
-    job: Job
-    cluster: int
-    is_above: bool
-    tasks: list[list[int]]
-
-
 class Takers(NamedTuple):
     """Who might start in the place of others: jobs of queues `below` their share, jobs that were overtaken, and in
-    each queue those above the `lowest` (class, priority) of its own jobs that may give way."""
+    each queue those above the lowest (class, priority) of its own jobs that may give way."""
 
     below: set[str]
     entitled_to: Callable[[str], Mapping[str, int]]
-    lowest: dict[str, tuple[int, int]]
+    givers: Givers | None
     overtaken: set[str]
 
 
@@ -82,6 +74,10 @@ class Lines:
             stale=np.ones(queues, np.uint8),
             first_head=np.full(queues, NONE, np.int64),
             tie=np.full(1, NONE, np.int64),
+            order=np.zeros(queues, np.int64),
+            offering=np.zeros(1, np.int64),
+            flow_with=np.zeros(queues, np.int64),
+            usage_with=np.zeros(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
         self._done = _nothing_done(16)
@@ -102,29 +98,33 @@ class Lines:
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
 
-    def started(self) -> list[FilledIn]:
+    def started(self) -> Started:
         """Whom the last call started."""
         done = self._done
-        starts, tasks = int(done.size[0]), done.tasks[: int(done.size[1])].tolist()
-        first = [*done.first_task[:starts].tolist(), len(tasks)]
-        return [
-            FilledIn(self._roll.job(row), cluster, bool(above), tasks[first[at] : first[at + 1]])
-            for at, (row, cluster, above) in enumerate(
-                zip(
-                    done.row[:starts].tolist(),
-                    done.cluster[:starts].tolist(),
-                    done.above_nominal[:starts].tolist(),
-                    strict=True,
-                )
-            )
-        ]
+        starts, tasks = int(done.size[0]), int(done.size[1])
+        return Started(
+            rows=done.row[:starts].copy(),
+            clusters=done.cluster[:starts].copy(),
+            is_above=done.above_nominal[:starts].copy(),
+            first_task=done.first_task[:starts].copy(),
+            tasks=done.tasks[:tasks].copy(),
+        )
 
-    def left_aside(self) -> list[tuple[Job, int]]:
-        """Whom the last call set aside by itself, and why."""
-        done = self._done
-        count = int(done.size[2])
-        rows = zip(done.aside_row[:count].tolist(), done.aside_why[:count].tolist(), strict=True)
-        return [(self._roll.job(row), why) for row, why in rows]
+    def left_aside(self, promised: Iterable[str]) -> Asides | None:
+        """Whom the last call set aside by itself."""
+        done, count = self._done, int(self._done.size[2])
+        if not count:
+            return None
+        rows, profiles = done.aside_row[:count], self._roll.profiles.names
+        known, lifetime = self.columns.known[rows], self.columns.lifetime[rows]
+        bounds = np.where((known == NONE) & (lifetime != NONE), np.maximum(lifetime, 1), known)
+        return Asides(
+            jobs=self._roll.ids_in(rows),
+            profiles=[profiles[number] for number in self.columns.lane_profile[self._roll.lanes_in(rows)].tolist()],
+            why=done.aside_why[:count].tolist(),
+            bounds=(bounds if self.rules.lifetime_bounds else known).tolist(),
+            promised=tuple(promised),
+        )
 
     def care(self, may_reserve: list[int], takers: Takers) -> Care:
         """Who must be looked at when blocked."""
@@ -143,10 +143,10 @@ class Lines:
         for resource, place in self._shapes.resources.items() if takers.below else ():
             for name, amount in takers.entitled_to(resource).items():
                 care.entitled[self._roll.queues[name], place] = amount
-        for name, (priority_class, priority) in takers.lowest.items():
-            number = self._roll.queues[name]
-            care.gives[number] = 1
-            care.gives_class[number], care.gives_priority[number] = priority_class, priority
+        if takers.givers is not None:
+            care.gives[:] = takers.givers.many > 0
+            care.gives_class[:] = takers.givers.lowest_class
+            care.gives_priority[:] = takers.givers.lowest_priority
         for job in takers.overtaken:
             if job in self._roll.row_of:
                 care.was_overtaken[self._roll.row_of[job]] = 1
@@ -254,8 +254,8 @@ class Lines:
         self.lines.stale[number] = 1
 
 
-def _nothing_done(room: int) -> Started:
-    return Started(
+def _nothing_done(room: int) -> filling.Started:
+    return filling.Started(
         size=np.zeros(4, np.int64),
         row=np.zeros(room, np.int64),
         cluster=np.zeros(room, np.int64),
@@ -267,7 +267,7 @@ def _nothing_done(room: int) -> Started:
     )
 
 
-def _with_more_room(done: Started) -> Started:
+def _with_more_room(done: filling.Started) -> filling.Started:
     """The same output with room for more."""
     wider = _nothing_done(max(2 * len(done.aside_row), len(done.tasks)))
     for name in done._fields:

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from muster.engine.grounds import Grounds, grounds_of
 from muster.engine.kernels import placing
+from muster.engine.kernels.placing import Cells
 from muster.engine.rooms import Rooms, Span, devices_of
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
@@ -123,6 +125,14 @@ def tasks_of(grounds: Grounds, profile: Profile, numbers: list[list[int]]) -> Ta
     return tuple(tasks)
 
 
+class Leaving(NamedTuple):
+    """Who leaves when, first to leave first, in cells: the moves of each are those up to its own of `lasts`."""
+
+    moments: Cells
+    moves: Cells
+    lasts: Cells
+
+
 class Headcount:
     """How many tasks of each group the nodes of a cluster take, kept up as rooms change.
 
@@ -139,14 +149,24 @@ class Headcount:
         self._counts = books.of([0] * (len(shape.groups) * len(placer.grounds.names)))
         self._seen = -1
 
-    def is_enough(self) -> bool:
-        """Whether every group could have its min if it were alone."""
-        ground, books, _ = self._span.moments[0].cells()
-        trial, counts = self._span.trial(0), (self._totals, self._counts)
-        self._seen = self._books.kernels.count_heads(
-            ground, books, trial, self._groups, self._least, *self._where, *counts, self._seen
+    def free_until_enough(self, leaving: Leaving, position: int) -> tuple[int, bool]:
+        """Let those after so many leave until every group could have its min if it were alone; who has left then."""
+        trial, rooms = self._span.trial(1), self._span.moments[0]
+        position, self._seen, is_enough = self._books.kernels.free_until_enough(
+            *rooms.cells(),
+            trial,
+            leaving.moves,
+            leaving.lasts,
+            leaving.moments,
+            position,
+            self._groups,
+            self._least,
+            *self._where,
+            self._totals,
+            self._counts,
+            self._seen,
         )
-        return all(total >= least for total, least in zip(self._totals, self._least, strict=True))
+        return position, is_enough
 
 
 class _EmptyFleet:

@@ -43,10 +43,15 @@ class RollColumns(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """A roll as it was at some version; once the roll has gone on there is nothing to see."""
+    """What state keeps for the engine as it was at some version; once it has gone on there is nothing to see.
+
+    `runs` are those of muster.engine.runs, which stand beside the roll.
+    """
 
     roll: Roll
     version: int
+    runs: object = None
+    runs_version: int = 0
 
 
 class Roll:
@@ -91,7 +96,7 @@ class Roll:
 
     def sight(self) -> Sight:
         """The roll as it is now, for a snapshot."""
-        return Sight(roll=self, version=self.version)
+        return Sight(self, self.version)
 
     def fork(self) -> Roll:
         """A copy that can go its own way."""
@@ -157,6 +162,14 @@ class Roll:
             return False
         first = (self.job(row) for row in islice(self._rows_of(self._lane_of[key]), _LOOKS))
         return any(_age(other) < _age(job) and is_as_free(other) for other in first)
+
+    def ids_in(self, rows: Ints) -> list[str]:
+        """The ids of the jobs in these rows."""
+        return [self.job(row).id for row in rows.tolist()]
+
+    def lanes_in(self, rows: Ints) -> Ints:
+        """The lanes that rows stand in."""
+        return self._rows["lane"][rows]
 
     def waiting_with(self) -> Ints:
         """How many queued jobs have each profile."""

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
 
 from muster.engine import kernels
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, placing
+from muster.engine.kernels import Face, leaving, placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
 from muster.model.snapshot import NodeState
 
+Ints = npt.NDArray[np.int64]
 Mark = int
 AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, circles, trial
 
@@ -36,6 +41,7 @@ class Kernels:
         self.build = face(placing.build)
         self.count_heads = face(placing.count_heads)
         self.count_lacking = face(placing.count_lacking)
+        self.free_until_enough = face(leaving.free_until_enough)
         self.holds = face(placing.holds)
         self.holds_all = face(placing.holds_all)
         self.place = face(placing.place)
@@ -135,6 +141,10 @@ class Books:
     def of(self, numbers: Sequence[int]) -> Cells:
         """Numbers as the kernels of these books like them."""
         return cells_of(numbers, listed=self.listed)
+
+    def from_array(self, numbers: Ints) -> Cells:
+        """Numbers of an array as the kernels of these books like them."""
+        return numbers.ravel().tolist() if self.listed else cast(Cells, np.ascontiguousarray(numbers).ravel())
 
     def move(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> Cells:
         """A task in numbers: group, node, devices."""
@@ -250,6 +260,10 @@ class Rooms:
     def give_all(self, profile: Profile, tasks: Iterable[Task]) -> None:
         """Tasks of a job have left their nodes."""
         moves = self.books.moves(profile, tasks)
+        self.books.kernels.remove(*self.cells(), self._own_trial(), moves, False)
+
+    def give_back(self, moves: Cells) -> None:
+        """Tasks in numbers have left their nodes."""
         self.books.kernels.remove(*self.cells(), self._own_trial(), moves, False)
 
     def _own_trial(self) -> Cells:

@@ -15,39 +15,30 @@ Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 from muster.engine import waiting
 from muster.engine.field import field_of
+from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import suited_to
-from muster.engine.kernels.filling import NEVER_FITS, WOULD_DELAY, Care
+from muster.engine.kernels.filling import NO_ROOM, Care
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
-from muster.engine.lines import FilledIn, Lines
-from muster.engine.placement import Tasks, never_fits, tasks_of
+from muster.engine.lines import Lines
+from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.placement import Tasks, never_fits
 from muster.engine.roll import Roll
+from muster.engine.runs import Runs
 from muster.engine.shares import shares
+from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
+from muster.model import plan as plans
 from muster.model.jobs import Job, Pending, Reservation, Running
-from muster.model.plan import (
-    Action,
-    Admit,
-    Evict,
-    Plan,
-    Promise,
-    Return,
-    Start,
-    Started,
-    Verdict,
-    Victim,
-    Waiting,
-)
+from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start, Verdict, Victim, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
@@ -74,30 +65,25 @@ class _Turn:
         roll = Roll.of(snapshot)
         shapes = roll.shapes(self.policy.weights)
         all_fit = shapes.judge(self.fleet, roll.waiting_with())
+        runs = Runs.of(snapshot, roll)
         self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), roll, shapes)
         # Reading a node's room takes about as long as placing some tasks.
         face = suited_to(len(roll) + 16 * len(snapshot.nodes))
-        self.finder = Finder(snapshot, self.ledger, face)
+        self.roll = roll
+        self.finder = Finder(snapshot, self.ledger, Stays(runs, roll, self.policy, self.now_ms), face)
         self.lines = Lines(roll, shapes, self.policy, self.now_ms, face)
         self.lines.leave_out(snapshot.evicted)
-        self._asks = shapes.asks_of(self.horizon.now.books.grounds, listed=self.horizon.now.books.listed)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
-        self.evictions: list[Action] = []
-        self.actions: list[Action] = []
-        self.moved: dict[str, Verdict] = {}
-        self.starts = 0
+        self.minutes = Minutes()
         self._care_as_of: object = None
 
     def go_round(self) -> None:
         """Steps 2 to 4, from the books as they stand."""
         self.ledger.settle()
         self.horizon.promised.clear()
-        self.blocked: list[tuple[Job, Blocked]] = []
-        self.reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.lines.reopen()
-        self.waiting: dict[str, Verdict] = {}
-        self.limited: list[tuple[Job, Reason]] = []
-        self._before = (len(self.evictions), len(self.actions))
+        self.round = Round()
+        self._before = (len(self.minutes.evictions), self.minutes.changes)
         self._heard_aged = False
         self.keep_promises()
         self.hear_the_aged()
@@ -109,11 +95,12 @@ class _Turn:
         Room that only shrinks opens nothing to anyone but the promised; and who starts brings a queue above its share.
         """
         evicted, acted = self._before
-        if len(self.actions) == acted or any(reason is Reason.RATE_LIMIT for _, reason in self.limited):
+        if self.minutes.changes == acted or Reason.RATE_LIMIT in self.round.reasons:
             return False
         has_promises = bool(self.pending or self.horizon.promised)
-        may_evict = self.policy.preemption is Preemption.ON and any(self.horizon.may_give_way.values())
-        return len(self.evictions) > evicted or has_promises or may_evict or self._heard_aged
+        is_on = self.policy.preemption is Preemption.ON
+        may_evict = is_on and bool(self.horizon.stays.givers.many.any())
+        return len(self.minutes.evictions) > evicted or has_promises or may_evict or self._heard_aged
 
     @property
     def horizon(self) -> Horizon:
@@ -153,19 +140,19 @@ class _Turn:
         if old is not None and (new is None or not new.is_firm or old.start_ms <= new.start_ms):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
-            self._return(pending, waiting.never(job, shortage, self.fleet))
+            self._return(pending, waiting.never(job.profile, shortage, self.fleet))
             return
         if _firm(new) != pending.reservation:
-            self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
+            self.minutes.act(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
             self.pending[job.id] = replace(pending, reservation=_firm(new))
         self._reserve(job, new, placed)
 
     def _return(self, pending: Pending, verdict: Waiting) -> None:
         """The job can have no reservation any more: it goes back to its queue."""
         del self.pending[pending.job.id]
-        self.actions.append(Return(job=pending.job.id, attempt=pending.attempt))
+        self.minutes.act(Return(job=pending.job.id, attempt=pending.attempt))
         self.ledger.leave_line(pending)
-        self.moved[pending.job.id] = verdict
+        self.minutes.moved(pending.job.id, verdict)
 
     # -- 3. ageing -------------------------------------------------------------------------------------
 
@@ -179,7 +166,7 @@ class _Turn:
             holding = self.ledger.queues[job.queue]
             if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
                 continue
-            if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
+            if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.minutes.starts) is None:
                 self.lines.look_at(job)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)
@@ -198,33 +185,39 @@ class _Turn:
         if self.horizon.promised and not self.policy.backfill:
             return
         while (job := self._fill_by_itself()) is not None:
-            if limit := limit_on(job, self.ledger, self.policy, self.starts):
+            if limit := limit_on(job, self.ledger, self.policy, self.minutes.starts):
                 self._close_queue(job, limit)
             elif not self._consider(job) and not self.policy.backfill:
                 break
 
     def _fill_by_itself(self) -> Job | None:
         """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
-        field = field_of(self.horizon, self._asks)
-        job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.starts)
-        for filled in self.lines.started():
-            self._note_started(filled)
-        self._note_set_aside()
+        field = field_of(self.horizon)
+        job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.minutes.starts)
+        self._note_started(self.lines.started())
+        if (asides := self.lines.left_aside(sorted(self.horizon.promised))) is not None:
+            self._note_set_aside(asides)
         return job
 
-    def _note_started(self, filled: FilledIn) -> None:
-        """Filling started a job by itself: its ledger and rooms are written already."""
-        job, grounds = filled.job, self.horizon.now.books.grounds
-        cluster, tasks = grounds.cluster_names[filled.cluster], tasks_of(grounds, job.profile, filled.tasks)
-        attempt = self.snapshot.next_attempt(job)
-        charge = job.lifetime_ms * self.ledger.least_usage(job) if filled.is_above and job.lifetime_ms else 0
-        self.horizon.started(Running(job=job, attempt=attempt, cluster=cluster, started_ms=self.now_ms, tasks=tasks))
-        self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=None))
-        self._say_started(job, attempt, cluster, tasks)
+    def _note_started(self, started: Started) -> None:
+        """Filling started jobs by itself: the ledger and the rooms are written already."""
+        if not len(started.rows):
+            return
+        grounds = self.horizon.now.books.grounds
+        filled = Filled(started, self.roll, self.ledger.shapes, grounds, self.snapshot.attempts)
+        self.horizon.stays.start_all(started, grounds)
+        self.finder.started()
+        self.minutes.fill(filled)
+
+    def _note_set_aside(self, asides: Asides) -> None:
+        """Filling set jobs aside by itself."""
+        for profile in {profile for profile, why in zip(asides.profiles, asides.why, strict=True) if why == NO_ROOM}:
+            self.finder.note_full(profile)
+        self.round.set_aside(asides)
 
     def _care(self) -> Care:
         """Whom filling must not set aside by itself: who may reserve, or may take from others."""
-        books = (len(self.actions), len(self.evictions), tuple(self.horizon.promised))
+        books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised))
         if self._care_as_of != books:
             self._care_as_of, self._last_care = books, self._who_needs_care()
         return self._last_care
@@ -238,23 +231,9 @@ class _Turn:
                 kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
         return self.lines.care(kinds, self.finder.who_may_take())
 
-    def _note_set_aside(self) -> None:
-        """What to say of those whom filling set aside by itself."""
-        for job, why in self.lines.left_aside():
-            if why == NEVER_FITS:
-                shortage = never_fits(self.fleet, job.profile)
-                assert shortage is not None
-                self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
-            elif why == WOULD_DELAY:
-                blocked = Blocked(only_delays=True)
-                self.waiting[job.id] = waiting.would_delay(job, blocked, self.horizon.promised, self.policy)
-            else:
-                self.finder.note_full(job.profile)
-                self.blocked.append((job, Blocked(only_delays=False)))
-
     def _close_queue(self, job: Job, limit: Limit) -> None:
-        self.waiting[job.id] = limit.waiting
-        self.limited.append((job, limit.waiting.reason))
+        self.round.say(job.id, limit.waiting)
+        self.round.limited.append((job, limit.waiting.reason))
         self.lines.close(job.queue, limit)
 
     def _consider(self, job: Job) -> bool:
@@ -283,7 +262,7 @@ class _Turn:
         if not placed.only_delays:
             self.lines.note_full(job.profile)
             if (resource := self.finder.known_scarce(job.profile)) is not None:
-                self.lines.note_scarce(job.profile, resource, self.starts)
+                self.lines.note_scarce(job.profile, resource, self.minutes.starts)
         return False
 
     # -- reservations ----------------------------------------------------------------------------------
@@ -292,10 +271,8 @@ class _Turn:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
         claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
 
-        def may_evict(run: Running) -> bool:
-            return self.policy.preemption is Preemption.ON and claims.right_over(run) is not None
-
-        found = [self.horizon.soonest(job, cluster, may_evict) for cluster in self._free_slots(job)]
+        rights = claims.rights(self.roll) if self.policy.preemption is Preemption.ON else None
+        found = [self.horizon.soonest(job, cluster, rights) for cluster in self._free_slots(job)]
         # min keeps the first of equals, and the most preferred cluster comes first
         best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
@@ -318,18 +295,19 @@ class _Turn:
         """Keep the room, and say so; or say why the job waits without."""
         if reservation is None or not self.horizon.promise(job, reservation):
             if blocked.only_delays:
-                self.waiting[job.id] = waiting.would_delay(job, blocked, self.horizon.promised, self.policy)
+                bound_ms = self.policy.bound_ms(job)
+                self.round.say(job.id, waiting.would_delay(bound_ms, blocked, self.horizon.promised))
             else:
-                self.blocked.append((job, blocked))
+                self.round.block(job, blocked)
             return False
-        self.reserved.append((job, reservation, blocked))
+        self.round.reserve(job, reservation, blocked)
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
 
     def _admit(self, job: Job, attempt: int, charge: int, cluster: str, reservation: Reservation | None) -> None:
         self.ledger.admit(job, charge)
-        self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
+        self.minutes.act(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
     def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
@@ -348,7 +326,7 @@ class _Turn:
         if placed.units:
             self.horizon.keeps_promises_beside(run)
         else:
-            self.horizon.started(run)
+            self.horizon.stays.start(run)
         self.ledger.start(job, placed.tasks)
         self._say_started(job, attempt, placed.cluster, placed.tasks, overtook, by_preemption=bool(placed.units))
 
@@ -363,8 +341,8 @@ class _Turn:
         by_preemption: bool = False,
     ) -> None:
         self.finder.started()
-        self.starts += 1
-        self.actions.append(
+        self.minutes.starts += 1
+        self.minutes.act(
             Start(
                 job=job.id,
                 queue=job.queue,
@@ -375,54 +353,34 @@ class _Turn:
                 by_preemption=by_preemption,
             )
         )
-        self.moved[job.id] = Started(cluster=cluster, tasks=tasks)
+        self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))
 
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
         self.finder.evicted()
         self.lines.forget_full()
-        self.evictions.append(
+        self.minutes.evict(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )
-        self.moved[run.job.id] = Victim(rule=unit.rule, by=head.id, whole=unit.whole)
+        self.minutes.moved(run.job.id, Victim(rule=unit.rule, by=head.id, whole=unit.whole))
 
     # -- 5. closing ------------------------------------------------------------------------------------
 
     def close(self) -> Plan:
         """The plan, evictions first."""
-        self._say_what_is_short()
-        for job_id in sorted(self.snapshot.evicted):
-            self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
+        evicted = Waiting(reason=Reason.JUST_EVICTED)
+        others: list[tuple[str, Verdict]] = [(job_id, evicted) for job_id in sorted(self.snapshot.evicted)]
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
-            self.waiting[held.job.id] = waiting.held(held)
-        wake_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.waiting, self.limited)
+            others.append((held.job.id, waiting.held(held)))
+        self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
         return Plan(
             now_ms=self.now_ms,
-            actions=(*self.evictions, *self._lasting_actions()),
-            verdicts=self.moved | self.waiting,
+            actions=self.minutes.actions(set(self.pending)),
+            verdicts=self.minutes.verdicts(self.round, others, self.fleet, self.finder.shortage),
             heads=self.lines.first_heads(),
-            wake_ms=wake_ms,
+            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round),
         )
-
-    def _say_what_is_short(self) -> None:
-        """What blocked jobs lack, as the turn leaves the nodes."""
-        shortage_of = cache(self.finder.shortage)
-        for job, blocked in self.blocked:
-            self.waiting[job.id] = waiting.blocked(job, blocked, shortage_of(job.profile))
-        for job, reservation, blocked in self.reserved:
-            shortage = None if blocked.only_delays else shortage_of(job.profile)
-            self.waiting[job.id] = waiting.reserved(reservation, blocked, shortage)
-
-    def _lasting_actions(self) -> Iterator[Action]:
-        """What comes of all rounds: who was promised something and starts after all just starts."""
-        last = {action.job: action for action in self.actions if isinstance(action, Promise)}
-        started = {action.job: action.cluster for action in self.actions if isinstance(action, Start)}
-        for action in self.actions:
-            if isinstance(action, Admit) and action.job in started:
-                yield replace(action, cluster=started[action.job], reservation=None)
-            elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
-                yield action
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

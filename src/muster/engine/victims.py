@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
+
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
+from muster.engine.roll import Roll
+from muster.engine.stays import Rights, Stays
 from muster.model.jobs import Job, Running, Task, resources_of
 from muster.model.plan import Rule
 from muster.model.resources import Resources
@@ -117,21 +121,27 @@ class Claims:
     def _gone(self, queue: str) -> int:
         return self._taken[queue].get(self.resource) if queue in self._taken else 0
 
-    def _within_reach(self, running: Mapping[str, list[Running]]) -> Iterator[Running]:
-        """Those of its own queue, of queues it may take from, and who overtook it; most queues need one look."""
-        rank, head = self.head.rank, self.head.id
-        for queue, runs in running.items():
-            if queue == self.head.queue:
-                yield from (run for run in runs if run.job.rank < rank or head in run.overtook)
-            elif self._may_take(queue):
-                yield from runs
-            else:
-                yield from (run for run in runs if head in run.overtook)
+    def rights(self, roll: Roll) -> Rights:
+        """From whom the head could take at all, their age apart."""
+        others = [name != self.head.queue and self._may_take(name) for name in roll.queues.names]
+        return Rights(queues=np.array(others, np.bool_), own=roll.queues[self.head.queue], rank=self.head.rank)
 
-    def units(self, running: Mapping[str, list[Running]]) -> list[Unit]:
-        """Every unit the head may take of those (by queue) that may give way, in the order in which they go."""
+    def _within_reach(self, stays: Stays) -> Iterator[Running]:
+        """Those of its own queue, of queues it may take from, and who overtook it; most queues need one look."""
+        givers, names = stays.givers, stays.roll.queues.names
+        for number in np.flatnonzero(givers.many).tolist():
+            lowest = (int(givers.lowest_class[number]), int(givers.lowest_priority[number]))
+            is_own = names[number] == self.head.queue
+            if lowest < self.head.rank if is_own else self._may_take(names[number]):
+                yield from stays.giving_of(names[number])
+        for row, jobs in stays.overtook().items():
+            if self.head.id in jobs:
+                yield from stays.giving_in(row)
+
+    def units(self, stays: Stays) -> list[Unit]:
+        """Every unit the head may take of those that may give way, in the order in which they go."""
         found: list[Unit] = []
-        for run in self._within_reach(running):
+        for run in {id(run): run for run in self._within_reach(stays)}.values():
             rule = self.right_over(run)
             if rule is None:
                 continue
@@ -157,7 +167,7 @@ class Claims:
 
 def victims(claims: Claims, horizon: Horizon, cluster: str, fits: Fits, most: int) -> list[Unit] | None:
     """The units to evict in the cluster so that the head fits; None if nothing legal is enough."""
-    units = [unit for unit in claims.units(horizon.may_give_way) if unit.run.cluster == cluster]
+    units = [unit for unit in claims.units(horizon.stays) if unit.run.cluster == cluster]
     if not units or not fits(merged(units)):
         return None  # even all of them would not be enough
     return _one_that_is_enough(claims, units, fits) or _several(claims, units, fits, most)

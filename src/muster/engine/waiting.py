@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from muster.engine.placement import Shortage
 from muster.engine.victims import Unit
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job, Reservation
-from muster.model.nodes import DEVICE_MILLI
+from muster.model.jobs import Profile, Reservation
+from muster.model.nodes import DEVICE_MILLI, NO_POD_LIMIT, Node
 from muster.model.plan import Waiting
-from muster.model.policy import Policy
 from muster.model.reasons import Fact, Reason
-from muster.model.resources import GPU, format_amount
+from muster.model.resources import GPU, PODS, format_amount
 from muster.model.snapshot import Held
 
 
@@ -25,7 +24,10 @@ class Blocked:
     would_evict: tuple[Unit, ...] = ()
 
 
-def blocked(job: Job, why: Blocked, shortage: Shortage) -> Waiting:
+ShortageOf = Callable[[Profile], Shortage]
+
+
+def blocked(profile: Profile, why: Blocked, shortage: Shortage) -> Waiting:
     """There is no room now."""
     facts: dict[str, Fact] = {
         "dimension": shortage.dimension,
@@ -37,13 +39,12 @@ def blocked(job: Job, why: Blocked, shortage: Shortage) -> Waiting:
     }
     if shortage.dimension == "clusters":
         facts["case"] = "nothing"
-    alone = job.profile.tasks_min == 1
+    alone = profile.tasks_min == 1
     return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
 
 
-def would_delay(job: Job, why: Blocked, promised: Iterable[str], policy: Policy) -> Waiting:
-    """There is room now, but it is promised."""
-    bound_ms = policy.bound_ms(job)
+def would_delay(bound_ms: int | None, why: Blocked, promised: Iterable[str]) -> Waiting:
+    """There is room now, but it is promised, and the job may be in the way for so long."""
     runs = None if bound_ms is None else bound_ms / 1000
     return Waiting(reason=Reason.WOULD_DELAY, facts={"reserved": sorted(promised), "runs": runs, **_would_evict(why)})
 
@@ -61,15 +62,15 @@ def reserved(reservation: Reservation, why: Blocked, shortage: Shortage | None) 
     return Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
 
 
-def never(job: Job, shortage: Shortage, fleet: Fleet) -> Waiting:
+def never(profile: Profile, shortage: Shortage, fleet: Fleet) -> Waiting:
     """No empty cluster would do: what was asked, and the most there is on any node that suits."""
     request, name = shortage.group.request, shortage.dimension
     suits = [
         node
-        for cluster in fleet.candidates(job.profile, silent=True)
+        for cluster in fleet.candidates(profile, silent=True)
         for node in fleet.matching(cluster, shortage.group.constraint)
     ]
-    asked, most = request.resources.get(name), max((node.empty().free.get(name) for node in suits), default=0)
+    asked, most = request.resources.get(name), max((_on_empty(node, name) for node in suits), default=0)
     is_fraction = name == GPU and request.gpu_milli < DEVICE_MILLI
     facts: dict[str, Fact] = {
         "dimension": name,
@@ -82,6 +83,12 @@ def never(job: Job, shortage: Shortage, fleet: Fleet) -> Waiting:
         "case": _case(shortage, asked > most),
     }
     return Waiting(reason=Reason.NEVER_FITS, facts=facts)
+
+
+def _on_empty(node: Node, name: str) -> int:
+    """How much of a resource there is on the node when it is empty."""
+    amount = node.allocatable.get(name)
+    return NO_POD_LIMIT if name == PODS and not amount else amount
 
 
 def held(job: Held) -> Waiting:

@@ -5,13 +5,13 @@ A turn before that moment, with nothing new, decides the same: it may be skipped
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
 from muster.engine.lines import Lines
+from muster.engine.minutes import Round
 from muster.model.jobs import Job
-from muster.model.plan import Verdict, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
@@ -22,18 +22,16 @@ def next_wake(
     ledger: Ledger,
     horizon: Horizon,
     lines: Lines,
-    waits: Mapping[str, Verdict],
-    limited: Iterable[tuple[Job, Reason]],
+    said: Round,
 ) -> int | None:
-    """The first later moment at which time alone could change a verdict; None if never."""
-    waiting = [verdict for verdict in waits.values() if isinstance(verdict, Waiting)]
+    """The first later moment at which time alone could change what the last round said; None if never."""
     moments = [
         *_ageing(snapshot, ledger, lines),
-        *_lifetimes(snapshot, ledger, horizon, waiting),
-        *_moving_reservations(snapshot, ledger, horizon, lines, waiting),
-        *_decay(snapshot, ledger, limited),
+        *_lifetimes(snapshot, ledger, horizon, said),
+        *_moving_reservations(snapshot, ledger, horizon, lines, said),
+        *_decay(snapshot, ledger, said.limited),
     ]
-    if any(Happening.NEXT_TURN in verdict.reason.until for verdict in waiting):
+    if any(Happening.NEXT_TURN in reason.until for reason in said.reasons):
         moments.append(snapshot.now_ms + 1)
     return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
 
@@ -45,22 +43,18 @@ def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:
             yield submit_ms + snapshot.policy.aging_after_ms
 
 
-def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:
+def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round) -> Iterator[int]:
     """A running job outlives its lifetime while someone waits for room, or what its queue used lately fades."""
-    hopeful = any(Happening.LIFETIME_ENDED in verdict.reason.until for verdict in waiting)
+    hopeful = any(Happening.LIFETIME_ENDED in reason.until for reason in said.reasons)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
     if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
-    for run in snapshot.running:
-        if run.protected_until_ms > snapshot.now_ms:
-            yield run.protected_until_ms
-        if run.job.lifetime_ms is not None:
-            yield max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
+    yield from horizon.stays.outlived_from()
 
 
 def _moving_reservations(
-    snapshot: Snapshot, ledger: Ledger, horizon: Horizon, lines: Lines, waiting: Iterable[Waiting]
+    snapshot: Snapshot, ledger: Ledger, horizon: Horizon, lines: Lines, said: Round
 ) -> Iterator[int]:
     """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
     if not horizon.promised:
@@ -68,16 +62,15 @@ def _moving_reservations(
     for promised in horizon.promised.values():
         if promised.reservation.is_firm:
             yield promised.reservation.start_ms
-    if (next_end := horizon.next_stated_end()) is not None:
-        yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
+    if (next_end := horizon.stays.next_stated_end()) is not None:
+        yield next_end  # who does not end then has overrun, and promises that counted on it move
     if all(promised.reservation.is_firm for promised in horizon.promised.values()):
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
-    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
-    bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
-    if is_moving or bounded:
+    is_moving = next_end is not None or horizon.stays.has_guess_since(since_ms)
+    if is_moving or said.bounded:
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
     if lines.queues_in_line() > 1 and _is_any_decaying(ledger):
@@ -91,8 +84,9 @@ def _next(now_ms: int, step_ms: int) -> int:
 
 def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
     """Whether some queue has less than its share, and another one something that may give way."""
-    givers = {name for name, runs in horizon.may_give_way.items() if runs}
-    return any(it.started_usage < it.entitled and givers - {it.name} for it in ledger.queues.values())
+    gives = horizon.stays.givers.many > 0
+    givers = int(gives.sum())
+    return any(it.started_usage < it.entitled and givers > gives[it.number] for it in ledger.queues.values())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:

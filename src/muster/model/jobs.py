@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
@@ -134,12 +135,11 @@ class Job:
         return self.expected_ms if self.expected_ms is not None else self.time_limit_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(NamedTuple):
     """One task of an attempt, on its node."""
 
     group: str
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index: nobody looks for a place in a task
     node: str
     devices: tuple[int, ...] = ()
 

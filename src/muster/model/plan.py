@@ -6,9 +6,11 @@ inside one turn but is never over-full.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
+from typing import NamedTuple, overload
 
 from muster.model.jobs import Reservation, Task
 from muster.model.reasons import Facts, Reason
@@ -23,8 +25,7 @@ class Rule(Enum):
     RESERVATION = "reservation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evict:
+class Evict(NamedTuple):
     """Stop these tasks; `whole` when the job goes back to its queue."""
 
     job: str
@@ -35,8 +36,7 @@ class Evict:
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admit:
+class Admit(NamedTuple):
     """Queued to pending: the job has a firm reservation, or starts in this very plan."""
 
     job: str
@@ -46,16 +46,14 @@ class Admit:
     reservation: Reservation | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Return:
+class Return(NamedTuple):
     """Pending to queued: the job can no longer have a reservation."""
 
     job: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(NamedTuple):
     """Start every task at once."""
 
     job: str
@@ -67,8 +65,7 @@ class Start:
     by_preemption: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(NamedTuple):
     """A pending job's firm reservation changed, or is no longer firm (None)."""
 
     job: str
@@ -77,6 +74,43 @@ class Promise:
 
 
 Action = Evict | Return | Admit | Start | Promise
+
+
+class Actions(Sequence[Action]):
+    """Actions that are made when someone looks: a turn that starts a million tasks writes columns, not objects."""
+
+    def __init__(self, many: int, make: Callable[[], list[Action]]) -> None:
+        self._many = many
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Action, ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return self._many
+
+    @overload
+    def __getitem__(self, place: int) -> Action: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Action, ...]: ...
+    def __getitem__(self, place: int | slice) -> Action | tuple[Action, ...]:
+        return self._made[place]
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self._made)
+
+    def __eq__(self, other: object) -> bool:
+        return self._made == (other._made if isinstance(other, Actions) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._made)
+
+    def __repr__(self) -> str:
+        return repr(self._made)
+
+    def __reduce__(self) -> tuple[type[tuple[Action, ...]], tuple[tuple[Action, ...]]]:
+        return tuple, (self._made,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +153,32 @@ class Victim:
 Verdict = Started | StillRunning | Waiting | Victim
 
 
+class Verdicts(Mapping[str, Verdict]):
+    """Verdicts that are made when someone looks."""
+
+    def __init__(self, make: Callable[[], dict[str, Verdict]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> dict[str, Verdict]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __getitem__(self, job: str) -> Verdict:
+        return self._made[job]
+
+    def __repr__(self) -> str:
+        return repr(self._made)
+
+    def __reduce__(self) -> tuple[type[dict[str, Verdict]], tuple[dict[str, Verdict]]]:
+        return dict, (self._made,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
@@ -127,7 +187,7 @@ class Plan:
     """
 
     now_ms: int
-    actions: tuple[Action, ...] = ()
+    actions: Sequence[Action] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     heads: Mapping[str, str] = field(default_factory=dict)
     wake_ms: int | None = None

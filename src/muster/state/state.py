@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from muster.engine.roll import Roll
+from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task, resources_of
@@ -66,6 +67,7 @@ class State:
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
         self._roll = Roll()
+        self._runs = Runs(self._roll)
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -104,7 +106,7 @@ class State:
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
-            columns=self._roll.sight(),
+            columns=self._runs.sight(),
         )
 
     def _can_wait(self, event: ev.Event) -> bool:
@@ -152,6 +154,7 @@ class State:
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
         other.in_line = set(self.in_line)
         other._roll = self._roll.fork()
+        other._runs = self._runs.fork(other._roll)
         other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
         other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
         other._evicted = dict(self._evicted)
@@ -272,7 +275,7 @@ class State:
         elif record.phase is Phase.PENDING:
             self.pending[job_id] = replace(self.pending[job_id], job=job)
         elif record.phase is Phase.RUNNING:
-            self.running[job_id] = replace(self.running[job_id], job=job)
+            self._change_run(replace(self.running[job_id], job=job))
 
     # -- a job's way -----------------------------------------------------------------------------------
 
@@ -305,7 +308,7 @@ class State:
         self._queues[job.queue].charge(charge)
         self._retried.pop(job.id, None)
         record.phase, record.attempts = Phase.RUNNING, event.attempt
-        self.running[job.id] = Running(
+        run = self.running[job.id] = Running(
             job=job,
             attempt=event.attempt,
             cluster=event.cluster,
@@ -315,6 +318,7 @@ class State:
             overtook=event.overtook,
             charge=charge,
         )
+        self._runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
 
@@ -327,11 +331,17 @@ class State:
         self.machines.move_in(run.job, came)
         self._use(run.job, gone, sign=-1, whole=False)
         self._use(run.job, came, sign=+1, whole=False)
-        self.running[event.job] = replace(run, tasks=kept)
+        self._change_run(replace(run, tasks=kept))
+
+    def _change_run(self, run: Running) -> None:
+        self._runs.remove(run.job.id)
+        self.running[run.job.id] = run
+        self._runs.add(run)
 
     def _stop(self, job_id: str) -> None:
         """The running attempt is over: its room, usage and charge come back."""
         run = self.running.pop(job_id)
+        self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
         self._queues[run.job.queue].charge(-run.charge)

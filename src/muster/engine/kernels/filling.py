@@ -63,6 +63,10 @@ class Lines(NamedTuple):
     stale: Flags
     first_head: Ints
     tie: Ints  # the submit time two jobs of which could not be told apart, or -1
+    order: Ints  # the queues that offer something in a heap, the one whose turn it is first
+    offering: Ints  # how many they are
+    flow_with: Ints  # by queue: its flow if its head were admitted
+    usage_with: Ints
 
 
 class Limits(NamedTuple):
@@ -297,6 +301,8 @@ def is_less(one: int, per_one: int, other: int, per_other: int) -> int:
     """Compare one / per_one with other / per_other exactly: -1, 0 or 1. All are positive, and no product is formed."""
     sign = 1
     while True:
+        if per_one == per_other:
+            return 0 if one == other else sign if one > other else -sign
         whole, whole_other = one // per_one, other // per_other
         if whole != whole_other:
             return sign if whole > whole_other else -sign
@@ -311,37 +317,78 @@ def is_less(one: int, per_one: int, other: int, per_other: int) -> int:
 
 
 @kernel
-def is_hungrier(books: Books, shapes: Shapes, one: int, profile: int, other: int, profile_other: int) -> bool:
-    """Whether a queue's flow per weight with its head is smaller than another's; then usage per weight, then name."""
-    with_one, with_other = books.usage[one] + shapes.usage[profile], books.usage[other] + shapes.usage[profile_other]
+def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: int) -> bool:
+    """Whether a queue's head comes before another's: by class, then the hungriest, whose flow per weight with its head
+    is smallest; then usage per weight, then name."""
+    mine, theirs = (
+        roll.lane_class[lines.heap[lines.begin[one]]],
+        roll.lane_class[lines.heap[lines.begin[other]]],
+    )
+    if mine != theirs:
+        return bool(mine > theirs)
     weight, weight_other = books.weight[one], books.weight[other]
-    order = is_less(max(books.flow[one], with_one), weight, max(books.flow[other], with_other), weight_other)
+    order = is_less(lines.flow_with[one], weight, lines.flow_with[other], weight_other)
     if order == 0:
-        order = is_less(with_one, weight, with_other, weight_other)
+        order = is_less(lines.usage_with[one], weight, lines.usage_with[other], weight_other)
     if order == 0:
         return bool(books.name_order[one] < books.name_order[other])
     return order < 0
 
 
 @kernel
-def hungriest(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> int:
-    """The queue whose head is next: of the highest class, the hungriest; -1 if nobody offers anything."""
-    best, best_lane = NONE, NONE
+def look_up_head(
+    roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules, queue: int
+) -> bool:
+    """Whom the queue offers next, and how it would stand with that; whether there is anyone."""
+    if lines.stale[queue]:
+        lines.head[queue] = offer(roll, lines, limits, shapes, rules, queue)
+        lines.stale[queue] = 0
+    if lines.head[queue] == NONE:
+        return False
+    usage = books.usage[queue] + shapes.usage[roll.lane_profile[lines.heap[lines.begin[queue]]]]
+    lines.usage_with[queue] = usage
+    lines.flow_with[queue] = max(books.flow[queue], usage)
+    return True
+
+
+@kernel
+def sift_queue_down(roll: Roll, lines: Lines, books: Books, place: int) -> None:
+    """Put a queue where it belongs, below its present place."""
+    order, count = lines.order, lines.offering[0]
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            return
+        if child + 1 < count and is_served_before(roll, lines, books, order[child + 1], order[child]):
+            child += 1
+        if not is_served_before(roll, lines, books, order[child], order[place]):
+            return
+        swap = order[place]
+        order[place] = order[child]
+        order[child] = swap
+        place = child
+
+
+@kernel
+def order_queues(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> None:
+    """Put all queues that offer something in order."""
+    count = 0
     for queue in range(len(lines.begin)):
-        if lines.stale[queue]:
-            lines.head[queue] = offer(roll, lines, limits, shapes, rules, queue)
-            lines.stale[queue] = 0
-        if lines.head[queue] == NONE:
-            continue
-        lane = lines.heap[lines.begin[queue]]
-        if best == NONE:
-            best, best_lane = queue, lane
-            continue
-        mine, theirs = roll.lane_class[lane], roll.lane_class[best_lane]
-        profile, profile_best = roll.lane_profile[lane], roll.lane_profile[best_lane]
-        if mine > theirs or (mine == theirs and is_hungrier(books, shapes, queue, profile, best, profile_best)):
-            best, best_lane = queue, lane
-    return best
+        if look_up_head(roll, lines, limits, shapes, books, rules, queue):
+            lines.order[count] = queue
+            count += 1
+    lines.offering[0] = count
+    for place in range(count // 2 - 1, -1, -1):
+        sift_queue_down(roll, lines, books, place)
+
+
+@kernel
+def reorder_first(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> None:
+    """Put the first queue, the only one that changed, where it belongs now."""
+    if not look_up_head(roll, lines, limits, shapes, books, rules, lines.order[0]):
+        lines.offering[0] -= 1
+        lines.order[0] = lines.order[lines.offering[0]]
+    sift_queue_down(roll, lines, books, 0)
 
 
 @kernel
@@ -415,12 +462,16 @@ def fill(
     done: Started,
 ) -> tuple[int, int]:
     """Fill until nobody is left to offer, or the planner must look: why, and at which queue's head."""
+    order_queues(roll, lines, limits, shapes, books, rules)
     while True:
-        queue = hungriest(roll, lines, limits, shapes, books, rules)
         if lines.tie[0] != NONE:
             return TIED, NONE
-        if queue == NONE:
+        if lines.offering[0] == 0:
             return DONE, NONE
+        queue = lines.order[0]
+        if lines.stale[queue]:
+            reorder_first(roll, lines, limits, shapes, books, rules)
+            continue
         row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
         profile = int(roll.lane_profile[lane])
         if lines.first_head[queue] == NONE:

@@ -118,7 +118,7 @@ def _twin(function: FunctionType, names: dict[str, Any]) -> Any:
     with global_compiler_lock:  # CACHE_DIR is of the whole process and is read while decorating
         others, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
         try:
-            dispatcher = numba.njit(nogil=True, cache=folder is not None)(twin)
+            dispatcher = numba.njit(nogil=True, cache=folder is not None, _nrt=False)(twin)
         finally:
             numba.config.CACHE_DIR = others
     if hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is a mere function

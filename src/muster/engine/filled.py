@@ -1,0 +1,104 @@
+"""Jobs that filling started in one go. They stay columns; actions and verdicts are made when someone looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise, repeat
+from typing import Any
+
+import numpy as np
+
+from muster.engine.grounds import Grounds
+from muster.engine.kernels.placing import TASK_DEVICES, TASK_GROUP, TASK_NODE
+from muster.engine.roll import Roll
+from muster.engine.rooms import devices_of
+from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.stays import Started
+from muster.model import plan
+from muster.model.jobs import Task
+from muster.model.plan import Action, Admit, Start, Verdict
+
+
+class Filled:
+    """Some starts. The roll goes on after the turn, so what is needed of it is read at once."""
+
+    def __init__(
+        self, started: Started, roll: Roll, shapes: ShapeTable, grounds: Grounds, attempts: Mapping[str, int]
+    ) -> None:
+        columns, lanes = roll.columns(), roll.lanes_in(started.rows)
+        self.started = started
+        self.jobs = roll.ids_in(started.rows)
+        self._queue = columns.lane_queue[lanes]
+        self._profile = columns.lane_profile[lanes]
+        self._lifetime = columns.lifetime[started.rows]
+        self._usage = shapes.usage[self._profile]
+        self._queues, self._profiles, self._grounds = roll.queues.names, roll.profiles.names, grounds
+        self._had = attempts
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def actions(self) -> Iterator[Action]:
+        """Each job is admitted and starts."""
+        attempts = self._attempts()
+        clusters = list(map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist()))
+        admits = _tuples(Admit, self.jobs, attempts, clusters, self._charges(), repeat(None))
+        for admit, start in zip(admits, self.starts, strict=True):
+            yield admit
+            yield start
+
+    def verdicts(self) -> Iterator[tuple[str, Verdict]]:
+        """What to say of each."""
+        for start in self.starts:
+            yield start.job, plan.Started(cluster=start.cluster, tasks=start.tasks)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """Each job's start."""
+        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
+        queues = map(self._queues.__getitem__, self._queue.tolist())
+        return list(
+            _tuples(Start, self.jobs, queues, self._attempts(), clusters, self._tasks(), repeat(()), repeat(False))
+        )
+
+    def _attempts(self) -> Iterable[int]:
+        return [self._had.get(job, 0) + 1 for job in self.jobs] if self._had else repeat(1)
+
+    def _charges(self) -> list[int]:
+        """Who brings its queue above its nominal share is charged for its lifetime."""
+        charges = [0] * len(self)
+        for place in np.flatnonzero((self.started.is_above > 0) & (self._lifetime > 0)).tolist():
+            charges[place] = int(self._lifetime[place]) * int(self._usage[place])  # may be more than 64 bits
+        return charges
+
+    def _tasks(self) -> list[tuple[Task, ...]]:
+        tasks, first = self.started.tasks, self.started.first_task
+        nodes = map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist())
+        devices = [devices_of(bits) if bits else () for bits in tasks[:, TASK_DEVICES].tolist()]
+        owner = np.repeat(np.arange(len(self)), np.diff(first, append=len(tasks)))
+        made = list(_tuples(Task, self._groups(owner), _indexes(tasks[:, TASK_GROUP], first).tolist(), nodes, devices))
+        if len(made) == len(self):
+            return list(zip(made, strict=True))
+        bounds = [*first.tolist(), len(made)]
+        return [tuple(made[begin:end]) for begin, end in pairwise(bounds)]
+
+    def _groups(self, owner: Ints) -> Iterator[str]:
+        """The name of each task's group."""
+        names = [[group.name for group in profile.groups] for profile in self._profiles]
+        profiles, places = self._profile[owner].tolist(), self.started.tasks[:, TASK_GROUP].tolist()
+        return (names[profile][place] for profile, place in zip(profiles, places, strict=True))
+
+
+def _indexes(groups: Ints, first: Ints) -> Ints:
+    """The index of each task in its group: tasks of one group stand together."""
+    places = np.arange(len(groups))
+    begins = np.zeros(len(groups), np.bool_)
+    begins[first] = True
+    begins[1:] |= groups[1:] != groups[:-1]
+    return places - np.maximum.accumulate(np.where(begins, places, 0))
+
+
+def _tuples(kind: Any, *columns: Iterable[object]) -> Iterator[Any]:
+    """Named tuples from columns. A million of them, so `kind(...)` for each would take most of the turn."""
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=False))  # type: ignore[arg-type]

@@ -1,0 +1,192 @@
+"""The running jobs, in columns: what a turn reads of all that runs without touching an object each.
+
+One row per attempt, and one per task. State keeps the runs as attempts start and end; a turn reads them and writes
+nothing to them (design.md 13). Profiles and queues have the numbers of the roll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from muster.engine.grounds import Grounds
+from muster.engine.numbers import Numbers
+from muster.engine.roll import Roll, Sight
+from muster.engine.shapes import Ints
+from muster.model.jobs import Running
+from muster.model.snapshot import Snapshot
+
+QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, LIFETIME, PROTECTED, SURPLUS, FIRST, MANY, COLUMNS = range(13)
+"""Columns of an attempt. END is NEVER_MS and LIFETIME -1 where nobody stated any; SURPLUS: it has tasks above min; its
+tasks are the MANY from FIRST on. A row of no tasks is empty."""
+
+GROUP, NODE, DEVICES = range(3)
+"""Columns of a task: its group's place in the profile, its node, its devices as bits."""
+
+_ROOM = 16  # rows at first
+
+
+class RunTable:
+    """Attempts and their tasks in columns. `who` is in a row: the attempt, or the row of the roll it came from."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.cells = np.zeros((COLUMNS, _ROOM), np.int64)
+        self.tasks = np.zeros((_ROOM, 3), np.int64)
+        self.who: list[Running | int | None] = []
+        self.overtook: dict[int, tuple[str, ...]] = {}
+        self._tasks = 0
+        self._free_rows: list[int] = []
+        self._free_tasks: dict[int, list[int]] = {}
+
+    def copy(self) -> RunTable:
+        """The same rows, to go on by themselves."""
+        other = RunTable()
+        other.size, other._tasks = self.size, self._tasks
+        other.cells, other.tasks = self.cells.copy(), self.tasks.copy()
+        other.who, other.overtook, other._free_rows = self.who.copy(), self.overtook.copy(), self._free_rows.copy()
+        other._free_tasks = {many: places.copy() for many, places in self._free_tasks.items()}
+        return other
+
+    def add(self, run: Running, numbers: Sequence[int], tasks: Sequence[Sequence[int]]) -> int:
+        """One more attempt; `numbers` are its columns up to SURPLUS."""
+        row = self._free_rows.pop() if self._free_rows else self._new_rows(1)
+        free = self._free_tasks.get(len(tasks))
+        first = free.pop() if free else self._new_tasks(len(tasks))
+        self.tasks[first : first + len(tasks)] = tasks
+        self.cells[:, row] = (*numbers, first, len(tasks))
+        self.who[row] = run
+        if run.overtook:
+            self.overtook[row] = run.overtook
+        return row
+
+    def extend(self, cells: Ints, tasks: Ints, who: Sequence[int]) -> None:
+        """Many more attempts at once; FIRST of `cells` counts from the first of `tasks`."""
+        first, row = self._new_tasks(len(tasks)), self._new_rows(len(who))
+        self.tasks[first : first + len(tasks)] = tasks
+        self.cells[:, row : row + len(who)] = cells
+        self.cells[FIRST, row : row + len(who)] += first
+        self.who[row:] = who
+
+    def remove(self, row: int) -> None:
+        """The attempt is over."""
+        first, many = self.cells[FIRST:, row].tolist()
+        self._free_tasks.setdefault(many, []).append(first)
+        self._free_rows.append(row)
+        self.cells[MANY, row] = 0
+        self.who[row] = None
+        self.overtook.pop(row, None)
+
+    def _new_rows(self, many: int) -> int:
+        self.size += many
+        if self.size > self.cells.shape[1]:
+            wider = np.zeros((COLUMNS, max(self.size, 2 * self.cells.shape[1])), np.int64)
+            wider[:, : self.cells.shape[1]] = self.cells
+            self.cells = wider
+        self.who += [None] * many
+        return self.size - many
+
+    def _new_tasks(self, many: int) -> int:
+        self._tasks += many
+        if self._tasks > len(self.tasks):
+            longer = np.zeros((max(self._tasks, 2 * len(self.tasks)), 3), np.int64)
+            longer[: len(self.tasks)] = self.tasks
+            self.tasks = longer
+        return self._tasks - many
+
+
+class Runs:
+    """All attempts that run. `version` changes with every one that starts, changes or ends."""
+
+    def __init__(self, roll: Roll) -> None:
+        self.version = 0
+        self.table = RunTable()
+        self.clusters = Numbers[str]()
+        self.nodes = Numbers[str]()
+        self._roll = roll
+        self._row_of: dict[str, int] = {}
+        self._on: tuple[Grounds, Ints] | None = None
+        self._from: tuple[Grounds, Ints, Ints] | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, roll: Roll) -> Runs:
+        """The runs of a snapshot: those that state keeps, or made from values if they have moved on."""
+        sight = snapshot.columns
+        if isinstance(sight, Sight) and sight.roll is roll and isinstance(sight.runs, Runs):
+            if sight.runs.version == sight.runs_version:
+                return sight.runs
+        runs = cls(roll)
+        for run in snapshot.running:
+            runs.add(run)
+        return runs
+
+    def fork(self, roll: Roll) -> Runs:
+        """A copy that can go its own way, beside another roll."""
+        other = Runs(roll)
+        other.table, other.clusters, other.nodes = self.table.copy(), self.clusters.copy(), self.nodes.copy()
+        other._row_of = self._row_of.copy()
+        return other
+
+    def sight(self) -> Sight:
+        """The runs and their roll as they are now, for a snapshot."""
+        return Sight(self._roll, self._roll.version, self, self.version)
+
+    def add(self, run: Running) -> None:
+        """An attempt started."""
+        self.version += 1
+        numbers, tasks = self.numbers_of(run)
+        self._row_of[run.job.id] = self.table.add(run, numbers, tasks)
+
+    def remove(self, job_id: str) -> None:
+        """The attempt of a job is over."""
+        self.version += 1
+        self.table.remove(self._row_of.pop(job_id))
+
+    def numbers_of(self, run: Running) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """An attempt and its tasks in numbers."""
+        job, profile = run.job, run.job.profile
+        numbers = [
+            self._roll.queue_number(job.queue),
+            self._roll.profiles.number(profile),
+            self.clusters.number(run.cluster),
+            job.priority_class,
+            job.priority,
+            run.started_ms,
+            run.end_ms,
+            -1 if job.lifetime_ms is None else job.lifetime_ms,
+            run.protected_until_ms,
+            int(bool(run.surplus())),
+        ]
+        place = {group.name: number for number, group in enumerate(profile.groups)}
+        nodes = self.nodes
+        return numbers, [(place[task.group], nodes.number(task.node), bits_of(task.devices)) for task in run.tasks]
+
+    def row_of(self, run: Running) -> int | None:
+        """The row of this very attempt."""
+        row = self._row_of.get(run.job.id)
+        return row if row is not None and self.table.who[row] is run else None
+
+    def on(self, grounds: Grounds) -> Ints:
+        """The numbers that grounds have for our nodes; -1 for those that are gone."""
+        known = self._on
+        if known is None or known[0] is not grounds or len(known[1]) < len(self.nodes):
+            numbers = [grounds.number.get(name, -1) for name in self.nodes.names]
+            known = self._on = (grounds, np.array(numbers, np.int64))
+        return known[1]
+
+    def numbers_on(self, grounds: Grounds) -> tuple[Ints, Ints]:
+        """The numbers we have for the clusters and nodes of grounds."""
+        if self._from is None or self._from[0] is not grounds:
+            clusters = [self.clusters.number(name) for name in grounds.cluster_number]
+            nodes = [self.nodes.number(name) for name in grounds.names]
+            self._from = (grounds, np.array(clusters, np.int64), np.array(nodes, np.int64))
+        return self._from[1:]
+
+
+def bits_of(devices: tuple[int, ...]) -> int:
+    """Devices as bits of one number."""
+    bits = 0
+    for device in devices:
+        bits |= 1 << device
+    return bits

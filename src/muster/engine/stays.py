@@ -1,0 +1,329 @@
+"""Who runs while a turn goes on, and when they are taken to leave.
+
+Those of the snapshot, which the turn only reads, and those it started itself; without those it evicted. A row is told
+by one number: first come the rows of the snapshot's attempts, then the turn's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.engine import runs
+from muster.engine.asks import Asks
+from muster.engine.grounds import Grounds
+from muster.engine.kernels.placing import TASK
+from muster.engine.roll import NONE, Roll
+from muster.engine.runs import Runs, RunTable
+from muster.engine.shapes import Ints
+from muster.model.jobs import NEVER_MS, Job, Running
+from muster.model.names import NameKey
+from muster.model.policy import Policy
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Started(NamedTuple):
+    """Jobs that filling started in one go, in columns: their rows of the roll, clusters and tasks (the place of the
+    group in its profile, node and devices), of which each has those up to the next one's first."""
+
+    rows: Ints
+    clusters: Ints
+    is_above: npt.NDArray[np.uint8]
+    first_task: Ints
+    tasks: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """From whom a job could take, their age apart: from these queues, by number, and of its own from lower ranks."""
+
+    queues: Flags
+    own: int
+    rank: tuple[int, int]
+
+
+class Ends(NamedTuple):
+    """Rows and when each is taken to leave; stated by someone, or our guess."""
+
+    rows: Ints
+    moments: Ints
+    stated: Flags
+
+
+class Givers(NamedTuple):
+    """By queue: how many attempts may give way, and the lowest (class, priority) among them."""
+
+    many: Ints
+    lowest_class: Ints
+    lowest_priority: Ints
+
+
+class Stays:
+    """The attempts that run, in the columns of muster.engine.runs."""
+
+    def __init__(self, resident: Runs, roll: Roll, policy: Policy, now_ms: int) -> None:
+        self.resident = resident
+        self.roll = roll
+        self.policy = policy
+        self.now_ms = now_ms
+        self.fresh = RunTable()
+        self._base = resident.table.size
+        self._gone: set[int] = set()
+
+    def fork(self) -> Stays:
+        """The same, to go on by themselves."""
+        other = Stays(self.resident, self.roll, self.policy, self.now_ms)
+        other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
+        return other
+
+    # -- coming and going ------------------------------------------------------------------------------
+
+    def start(self, run: Running) -> int:
+        """The turn starts a job; returns its row."""
+        self._forget()
+        numbers, tasks = self.resident.numbers_of(run)
+        return self._base + self.fresh.add(run, numbers, tasks)
+
+    def start_all(self, started: Started, grounds: Grounds) -> None:
+        """The turn starts many jobs."""
+        self._forget()
+        columns, many = self.roll.columns(), len(started.rows)
+        lanes, known = self.roll.lanes_in(started.rows), columns.known[started.rows]
+        clusters, nodes = self.resident.numbers_on(grounds)
+        cells = np.zeros((runs.COLUMNS, many), np.int64)
+        cells[runs.QUEUE], cells[runs.PROFILE] = columns.lane_queue[lanes], columns.lane_profile[lanes]
+        cells[runs.CLUSTER] = clusters[started.clusters]
+        cells[runs.CLASS], cells[runs.PRIORITY] = columns.lane_class[lanes], columns.lane_priority[lanes]
+        cells[runs.STARTED] = self.now_ms
+        cells[runs.END] = np.where(known == NONE, NEVER_MS, self.now_ms + known)
+        cells[runs.LIFETIME] = columns.lifetime[started.rows]
+        cells[runs.FIRST] = started.first_task
+        cells[runs.MANY] = np.diff(started.first_task, append=len(started.tasks))
+        tasks = started.tasks.copy()
+        tasks[:, runs.NODE] = nodes[tasks[:, runs.NODE]]
+        self.fresh.extend(cells, tasks, started.rows.tolist())
+
+    def leave(self, row: int) -> None:
+        """The attempt in this row is evicted."""
+        self._forget()
+        self._gone.add(row)
+
+    def row_of(self, run: Running) -> int:
+        """The row of an attempt."""
+        known = self.resident.row_of(run)
+        if known is not None and known not in self._gone:
+            return known
+        return self._base + next(row for row, who in enumerate(self.fresh.who) if who is run)
+
+    def _forget(self) -> None:
+        for name in ("ends", "givers", "_giving"):
+            self.__dict__.pop(name, None)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def _parts(self) -> Iterator[tuple[int, RunTable, int]]:
+        yield 0, self.resident.table, self._base
+        if self.fresh.size:
+            yield self._base, self.fresh, self.fresh.size
+
+    def column(self, column: int, rows: Ints) -> Ints:
+        """A column of some rows."""
+        if not self.fresh.size:
+            return self.resident.table.cells[column, rows]
+        ours = rows >= self._base
+        values = np.empty(len(rows), np.int64)
+        values[~ours] = self.resident.table.cells[column, rows[~ours]]
+        values[ours] = self.fresh.cells[column, rows[ours] - self._base]
+        return values
+
+    def _rows(self) -> Ints:
+        """All rows in use."""
+        found = [base + np.flatnonzero(table.cells[runs.MANY, :size]) for base, table, size in self._parts()]
+        rows = found[0] if len(found) == 1 else np.concatenate(found)
+        return rows[~np.isin(rows, list(self._gone))] if self._gone else rows
+
+    def run(self, row: int) -> Running:
+        """The attempt in a row; only for those that were not started by filling."""
+        run = self.fresh.who[row - self._base] if row >= self._base else self.resident.table.who[row]
+        assert isinstance(run, Running), f"row {row} holds {run!r}"
+        return run
+
+    def key(self, row: int) -> NameKey:
+        """The order of a row's job among others."""
+        who = self.fresh.who[row - self._base] if row >= self._base else self.resident.table.who[row]
+        return who.job.key if isinstance(who, Running) else self.roll.job(who or 0).key
+
+    def overtook(self) -> Mapping[int, tuple[str, ...]]:
+        """The rows of those who overtook others."""
+        found = {row: jobs for row, jobs in self.resident.table.overtook.items() if row not in self._gone}
+        mine = {self._base + row: jobs for row, jobs in self.fresh.overtook.items()}
+        return found | {row: jobs for row, jobs in mine.items() if row not in self._gone}
+
+    # -- ends ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def ends(self) -> Ends:
+        """When everyone is taken to leave.
+
+        Those whose end nobody knows, or who overran it, have as long to go as they have run, at least 10 minutes;
+        counted in steps of 10 s, so that a reservation does not move with every tick of the clock.
+        """
+        rows = self._rows()
+        moments = self.column(runs.END, rows)
+        stated = (moments > self.now_ms) & (moments < NEVER_MS)
+        guesses = np.flatnonzero(~stated)
+        if len(guesses):
+            now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
+            age = now_ms - self.column(runs.STARTED, rows[guesses])
+            moments[guesses] = now_ms + np.maximum(age, self.policy.unknown_end_ms)
+        return Ends(rows, moments, stated)
+
+    def ends_as_seen_by(self, job: Job, rights: Rights | None, cluster: str) -> Ends:
+        """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them."""
+        rows, moments, stated = self.ends
+        here = self.column(runs.CLUSTER, rows) == self.resident.clusters.number(cluster)
+        if not here.all():
+            rows, moments, stated = rows[here], moments[here], stated[here]
+        guesses = np.flatnonzero(~stated)
+        if not len(guesses):
+            return Ends(rows, moments, stated)
+        lifetime = self.column(runs.LIFETIME, rows[guesses])
+        is_seen = self._is_within(rights, rows[guesses])
+        for row, jobs in self.overtook().items():
+            if job.id in jobs:
+                is_seen |= rows[guesses] == row
+        is_seen &= lifetime >= 0
+        guesses, lifetime = guesses[is_seen], lifetime[is_seen]
+        expiry = np.maximum(
+            self.column(runs.STARTED, rows[guesses]) + lifetime, self.column(runs.PROTECTED, rows[guesses])
+        )
+        is_sooner = (expiry > self.now_ms) & (expiry < moments[guesses])
+        moments = moments.copy()
+        moments[guesses[is_sooner]] = expiry[is_sooner]
+        return Ends(rows, moments, stated)
+
+    def _is_within(self, rights: Rights | None, rows: Ints) -> Flags:
+        if rights is None:
+            return np.zeros(len(rows), np.bool_)
+        queue, rank = self.column(runs.QUEUE, rows), self.column(runs.CLASS, rows)
+        priority_class, priority = rights.rank
+        is_lower = (rank < priority_class) | ((rank == priority_class) & (self.column(runs.PRIORITY, rows) < priority))
+        is_within: Flags = (rank <= priority_class) & np.where(queue == rights.own, is_lower, rights.queues[queue])
+        return is_within
+
+    def stated_by(self, moment_ms: int) -> Ints:
+        """The rows of those whose stated end comes by that moment."""
+        rows, moments, stated = self.ends
+        return rows[stated & (moments <= moment_ms)]
+
+    def next_stated_end(self) -> int | None:
+        """The first end that was stated and is still to come."""
+        moments = self.ends.moments[self.ends.stated]
+        return int(moments.min()) if len(moments) else None
+
+    def has_guess_since(self, started_ms: int) -> bool:
+        """Whether anyone whose end is a guess started then or later."""
+        rows = self.ends.rows[~self.ends.stated]
+        return bool((self.column(runs.STARTED, rows) >= started_ms).any())
+
+    def guessed_on(self, nodes: Iterable[str]) -> list[tuple[int, set[str]]]:
+        """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are."""
+        rows = self.ends.rows[~self.ends.stated]
+        tasks, owner = self._tasks_of(rows)
+        numbers = {self.resident.nodes.number(name): name for name in nodes}
+        hit = np.flatnonzero(np.isin(tasks[:, runs.NODE], list(numbers)))
+        where: dict[int, set[str]] = {}
+        for task in hit.tolist():
+            where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])
+        moments = self.ends.moments[~self.ends.stated]
+        order = sorted(where, key=lambda place: (int(moments[place]), self.key(int(rows[place]))))
+        return [(int(rows[place]), where[place]) for place in order]
+
+    # -- tasks -----------------------------------------------------------------------------------------
+
+    def _tasks_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The tasks of rows, one after the other; and the place of its row for each."""
+        first, many = self.column(runs.FIRST, rows), self._many(rows)
+        owner = np.repeat(np.arange(len(rows)), many)
+        begins = np.cumsum(many) - many
+        places = np.arange(len(owner)) + (first - begins)[owner]
+        if not self.fresh.size:
+            return self.resident.table.tasks[places], owner
+        ours = rows[owner] >= self._base
+        tasks = np.empty((len(owner), 3), np.int64)
+        tasks[~ours] = self.resident.table.tasks[places[~ours]]
+        tasks[ours] = self.fresh.tasks[places[ours]]
+        return tasks, owner
+
+    def moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints]:
+        """The tasks of rows as kernels see them: group, node, devices; and for each row how many come by its end."""
+        tasks, owner = self._tasks_of(rows)
+        moves = np.empty((len(tasks), TASK), np.int64)
+        groups = np.asarray(asks.first_group)[self.column(runs.PROFILE, rows)][owner] + tasks[:, runs.GROUP]
+        moves[:, 0] = np.asarray(asks.groups)[groups]
+        moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
+        moves[:, 2] = tasks[:, runs.DEVICES]
+        return moves, np.cumsum(self._many(rows))
+
+    def _many(self, rows: Ints) -> Ints:
+        """How many tasks; a row that is none has none."""
+        return np.where(rows >= 0, self.column(runs.MANY, rows), 0)
+
+    def nodes_of(self, rows: Ints) -> set[str]:
+        """The nodes that tasks of the rows are on."""
+        numbers = np.unique(self._tasks_of(rows)[0][:, runs.NODE]).tolist()
+        return {self.resident.nodes.names[number] for number in numbers}
+
+    # -- giving way ------------------------------------------------------------------------------------
+
+    def _may_give_way(self, rows: Ints) -> Ints:
+        """Those of whom anything could be evicted now, if someone has a right to it.
+
+        Not at the very moment it started: that would only be a start too many.
+        """
+        lifetime, started = self.column(runs.LIFETIME, rows), self.column(runs.STARTED, rows)
+        protected = self.column(runs.PROTECTED, rows)
+        is_expired = (lifetime >= 0) & (self.now_ms >= np.maximum(started + lifetime, protected))
+        gives = is_expired | (self.column(runs.SURPLUS, rows) > 0)
+        return rows[gives & (self.now_ms >= protected) & (self.now_ms != started)]
+
+    @cached_property
+    def _giving(self) -> tuple[Ints, Ints]:
+        rows = self._may_give_way(self._rows())
+        return rows, self.column(runs.QUEUE, rows)
+
+    @cached_property
+    def givers(self) -> Givers:
+        """Who of each queue may give way."""
+        rows, queue = self._giving
+        many = len(self.roll.queues)
+        lowest_class, lowest_priority = np.full(many, NEVER_MS), np.full(many, NEVER_MS)
+        rank, priority = self.column(runs.CLASS, rows), self.column(runs.PRIORITY, rows)
+        np.minimum.at(lowest_class, queue, rank)
+        at_lowest = rank == lowest_class[queue]
+        np.minimum.at(lowest_priority, queue[at_lowest], priority[at_lowest])
+        return Givers(np.bincount(queue, minlength=many), lowest_class, lowest_priority)
+
+    def giving_of(self, queue: str) -> list[Running]:
+        """Those of a queue that may give way."""
+        rows, queues = self._giving
+        return [self.run(int(row)) for row in rows[queues == self.roll.queues[queue]]]
+
+    def giving_in(self, row: int) -> list[Running]:
+        """The attempt in this row, if it may give way."""
+        return [self.run(row)] if len(self._may_give_way(np.array([row]))) else []
+
+    def outlived_from(self) -> list[int]:
+        """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""
+        cells = self.resident.table.cells[:, : self._base]
+        cells = cells[:, cells[runs.MANY] > 0]
+        lifetime, protected = cells[runs.LIFETIME], cells[runs.PROTECTED]
+        outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)[lifetime >= 0]
+        later = [moments[moments > self.now_ms] for moments in (protected, outlived)]
+        return [int(moments.min()) for moments in later if len(moments)]
