@@ -115,14 +115,14 @@ class Lines:
         done, count = self._done, int(self._done.size[2])
         if not count:
             return None
-        rows, profiles = done.aside_row[:count], self._roll.profiles.names
+        rows = done.aside_row[:count].copy()
         known, lifetime = self.columns.known[rows], self.columns.lifetime[rows]
         bounds = np.where((known == NONE) & (lifetime != NONE), np.maximum(lifetime, 1), known)
         return Asides(
-            jobs=self._roll.ids_in(rows),
-            profiles=[profiles[number] for number in self.columns.lane_profile[self._roll.lanes_in(rows)].tolist()],
-            why=done.aside_why[:count].tolist(),
-            bounds=(bounds if self.rules.lifetime_bounds else known).tolist(),
+            rows=rows,
+            profiles=self.columns.lane_profile[self._roll.lanes_in(rows)],
+            why=done.aside_why[:count].copy(),
+            bounds=bounds if self.rules.lifetime_bounds else known,
             promised=tuple(promised),
         )
 

@@ -9,10 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+
 from muster.engine import waiting
 from muster.engine.filled import Filled
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, WOULD_DELAY
 from muster.engine.placement import Shortage, never_fits
+from muster.engine.roll import Roll
+from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
@@ -21,13 +25,15 @@ from muster.model.reasons import Reason
 
 
 class Asides(NamedTuple):
-    """Jobs that filling set aside: why, how long each may be in the way (-1: for ever), and to whom room is promised."""
+    """Jobs that filling set aside: rows of the roll, why, how long each may be in the way (-1: for ever), and to whom
+    room is promised. Once the turn is over, they are told by their ids."""
 
-    jobs: Sequence[str]
-    profiles: Sequence[Profile]
-    why: Sequence[int]
-    bounds: Sequence[int]
+    rows: Ints
+    profiles: Ints
+    why: Ints
+    bounds: Ints
     promised: tuple[str, ...]
+    jobs: Sequence[str] = ()
 
 
 class Round:
@@ -40,6 +46,7 @@ class Round:
         self._blocked: list[tuple[str, Profile, Blocked] | Asides] = []
         self._reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.reasons: set[Reason] = set()
+        self._profiles: Sequence[Profile] = ()
 
     def say(self, job: str, verdict: Waiting) -> None:
         """The job waits."""
@@ -52,11 +59,8 @@ class Round:
         """These wait as well."""
         self._said.append(asides)
         self._blocked.append(asides)
-        why = set(asides.why)
-        self.reasons |= {reason for code, reason in _REASONS.items() if code in why}
-        if WOULD_DELAY in why:
-            delayed = (bound for bound, code in zip(asides.bounds, asides.why, strict=True) if code == WOULD_DELAY)
-            self.bounded = self.bounded or any(bound != NONE for bound in delayed)
+        self.reasons |= {_REASONS[code] for code in np.unique(asides.why).tolist()}
+        self.bounded = self.bounded or bool((asides.bounds[asides.why == WOULD_DELAY] != NONE).any())
 
     def block(self, job: Job, why: Blocked) -> None:
         """There is no room for the job."""
@@ -68,36 +72,46 @@ class Round:
         self._reserved.append((job, reservation, why))
         self.reasons.add(Reason.RESERVED)
 
+    def as_seen_on(self, roll: Roll) -> Round:
+        """The same, told so that the roll may go on."""
+        told = {id(it): it._replace(jobs=roll.ids_in(it.rows)) for it in self._said if isinstance(it, Asides)}
+        self._said = [told.get(id(it), it) for it in self._said]
+        self._blocked = [told.get(id(it), it) for it in self._blocked]
+        self._profiles = roll.profiles.names
+        return self
+
     def verdicts(self, fleet: Fleet, shortage: ShortageOf) -> Iterator[tuple[str, Waiting]]:
         """One for each; what is short, as the turn leaves the nodes."""
         shortage_of = cache(shortage)
         for said in self._said:
             if isinstance(said, Asides):
-                yield from _not_for_want_of_room(said, fleet)
+                yield from self._not_for_want_of_room(said, fleet)
             else:
                 yield said
         for blocked in self._blocked:
             if isinstance(blocked, Asides):
-                for job, profile, why, *_ in zip(*blocked[:4], strict=True):
-                    if why == NO_ROOM:
-                        yield job, waiting.blocked(profile, _PLAINLY, shortage_of(profile))
+                for place in np.flatnonzero(blocked.why == NO_ROOM).tolist():
+                    profile = self._profiles[blocked.profiles[place]]
+                    yield blocked.jobs[place], waiting.blocked(profile, _PLAINLY, shortage_of(profile))
             else:
                 yield blocked[0], waiting.blocked(blocked[1], blocked[2], shortage_of(blocked[1]))
         for job, reservation, why in self._reserved:
             short = None if why.only_delays else shortage_of(job.profile)
             yield job.id, waiting.reserved(reservation, why, short)
 
+    def _not_for_want_of_room(self, asides: Asides, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
+        never = cache(never_of)
+        for place in np.flatnonzero(asides.why != NO_ROOM).tolist():
+            job, bound = asides.jobs[place], int(asides.bounds[place])
+            if asides.why[place] == NEVER_FITS:
+                yield job, never(self._profiles[asides.profiles[place]], fleet)
+            else:
+                bound_ms = None if bound == NONE else bound
+                yield job, waiting.would_delay(bound_ms, Blocked(only_delays=True), asides.promised)
+
 
 _PLAINLY = Blocked(only_delays=False)
 _REASONS = {NO_ROOM: Reason.NO_ROOM, WOULD_DELAY: Reason.WOULD_DELAY, NEVER_FITS: Reason.NEVER_FITS}
-
-
-def _not_for_want_of_room(asides: Asides, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
-    for job, profile, why, bound in zip(*asides[:4], strict=True):
-        if why == NEVER_FITS:
-            yield job, never_of(profile, fleet)
-        elif why == WOULD_DELAY:
-            yield job, waiting.would_delay(None if bound == NONE else bound, Blocked(only_delays=True), asides.promised)
 
 
 def never_of(profile: Profile, fleet: Fleet) -> Waiting:

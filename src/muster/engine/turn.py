@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from muster.engine import waiting
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
@@ -211,8 +213,8 @@ class _Turn:
 
     def _note_set_aside(self, asides: Asides) -> None:
         """Filling set jobs aside by itself."""
-        for profile in {profile for profile, why in zip(asides.profiles, asides.why, strict=True) if why == NO_ROOM}:
-            self.finder.note_full(profile)
+        for number in np.unique(asides.profiles[asides.why == NO_ROOM]).tolist():
+            self.finder.note_full(self.roll.profiles.names[number])
         self.round.set_aside(asides)
 
     def _care(self) -> Care:
@@ -269,10 +271,14 @@ class _Turn:
 
     def _soonest(self, job: Job) -> Reservation | None:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
-        claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
-
-        rights = claims.rights(self.roll) if self.policy.preemption is Preemption.ON else None
-        found = [self.horizon.soonest(job, cluster, rights) for cluster in self._free_slots(job)]
+        clusters = self._free_slots(job)
+        if not clusters:
+            return None
+        rights = None
+        if self.policy.preemption is Preemption.ON:
+            claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
+            rights = claims.rights(self.roll)
+        found = [self.horizon.soonest(job, cluster, rights) for cluster in clusters]
         # min keeps the first of equals, and the most preferred cluster comes first
         best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
@@ -377,7 +383,7 @@ class _Turn:
         return Plan(
             now_ms=self.now_ms,
             actions=self.minutes.actions(set(self.pending)),
-            verdicts=self.minutes.verdicts(self.round, others, self.fleet, self.finder.shortage),
+            verdicts=self.minutes.verdicts(self.round.as_seen_on(self.roll), others, self.fleet, self.finder.shortage),
             heads=self.lines.first_heads(),
             wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round),
         )

@@ -51,7 +51,6 @@ class Claims:
         self.ledger = ledger
         self.now_ms = now_ms
         self._blocked_by = blocked_by
-        self._may_take_from: dict[str, bool] = {}
         self._taken: dict[str, Resources] = {}
 
     @cached_property
@@ -81,14 +80,28 @@ class Claims:
         return Rule.FAIR_SHARE if self._may_take(run.job.queue) else None
 
     def _may_take(self, queue: str) -> bool:
-        if queue not in self._may_take_from:
-            self._may_take_from[queue] = self._has_right_over(queue)
-        return self._may_take_from[queue]
+        return queue in self._may_take_from
 
-    def _has_right_over(self, queue: str) -> bool:
-        """Whether the head's queue may take from another one, before anything is taken."""
+    @cached_property
+    def _may_take_from(self) -> set[str]:
+        """The queues that the head's queue may take from, before anything is taken."""
         # the cheapest question first: the last ones need the resource that is short
-        return self._comes_before(queue) and self.is_below and self.over(queue) > 0 and not self._would_overtake(queue)
+        before = self._those_it_comes_before()
+        if not before or not self.is_below:
+            return set()
+        return {name for name in before if self.over(name) > 0 and not self._would_overtake(name)}
+
+    def _those_it_comes_before(self) -> list[str]:
+        """Queues before which filling would serve the head; any other would only take it back."""
+        queues, books = self.ledger.queues, self.ledger.columns
+        mine = queues[self.head.queue]
+        flow, weight = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head)), mine.weight
+        flows, weights = books.started_flow.tolist(), books.weight.tolist()
+        return [
+            name
+            for name, it in queues.items()
+            if it is not mine and flow * weights[it.number] <= flows[it.number] * weight
+        ]
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
@@ -99,12 +112,6 @@ class Claims:
         mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
         with_head = mine.started_of(self.resource) + self.head.profile.least.get(self.resource)
         return with_head * theirs.weight > theirs.started_of(self.resource) * mine.weight
-
-    def _comes_before(self, queue: str) -> bool:
-        """Whether filling would serve the head before the other queue; else that one would only take it back."""
-        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        flow = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head))
-        return flow * theirs.weight <= theirs.started_flow * mine.weight
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""
@@ -123,7 +130,7 @@ class Claims:
 
     def rights(self, roll: Roll) -> Rights:
         """From whom the head could take at all, their age apart."""
-        others = [name != self.head.queue and self._may_take(name) for name in roll.queues.names]
+        others = [name in self._may_take_from for name in roll.queues.names]
         return Rights(queues=np.array(others, np.bool_), own=roll.queues[self.head.queue], rank=self.head.rank)
 
     def _within_reach(self, stays: Stays) -> Iterator[Running]:
