@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import a_job, a_world
 
-from muster.engine.kernels.filling import is_less
+from muster.engine.kernels.hunger import is_less
 from muster.engine.roll import Roll
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request

@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.engine.kernels import placing
+from muster.engine.kernels.indexing import level_of
 from muster.engine.kernels.placing import Cells
+from muster.engine.kernels.sets import step
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, TaskGroup
 from muster.model.labels import Constraint
@@ -75,9 +77,9 @@ class Grounds:
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
         most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in nodes), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
-        self.steps = placing.step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
+        self.steps = step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
         most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
-        self.levels = placing.step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
+        self.levels = step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
         self.columns = placing.FREE + 2 * len(self.dims) + self.devices
         self.words = _words(len(nodes))
         self.set_size = self.words + _words(self.words)
@@ -180,7 +182,7 @@ class Grounds:
         ask[placing.WHOLE], ask[placing.CLOSE] = int(request.whole_node), int(group.is_close)
         ask[placing.HOPS] = placing.NO_LIMIT if group.max_hops is None else group.max_hops
         ask[placing.NEVER] = int(bool(self.unknown(request)))
-        ask[placing.LEVEL] = placing.level_of(min(request.resources.get(MEMORY), _MOST) >> 20, max(self.levels, 1))
+        ask[placing.LEVEL] = level_of(min(request.resources.get(MEMORY), _MOST) >> 20, max(self.levels, 1))
         ask[placing.PART] = int(request.gpus > 0 and request.gpu_milli < DEVICE_MILLI)
         ask[placing.MIN], ask[placing.INITIAL], ask[placing.MAX] = group.min, group.initial, group.max
         for name, amount in request.resources.items():
@@ -193,8 +195,8 @@ class Grounds:
     def _search(self, request: Request) -> tuple[int, int, int, int, int]:
         """Where nodes for such a task are: from which bucket, line and step on, and to which lines."""
         nowhere = (0, 0, 0, 1, 0)
-        cpu = placing.step(min(request.resources.get(CPU), _MOST), 4)
-        memory = placing.step(min(request.resources.get(MEMORY), _MOST) >> 20, 1)
+        cpu = step(min(request.resources.get(CPU), _MOST), 4)
+        memory = step(min(request.resources.get(MEMORY), _MOST) >> 20, 1)
         if cpu >= self.steps or request.gpus > self.devices:
             return nowhere
         if request.gpus and request.gpu_milli < DEVICE_MILLI:

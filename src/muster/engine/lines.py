@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.kernels import filling, placing
+from muster.engine.kernels import filling, offering, placing, starting
 from muster.engine.kernels.filling import NOBODY, NONE, Books, Care, Field, Limits, Rules
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
@@ -88,7 +88,7 @@ class Lines:
         """Fill on until a head needs a careful look; None when nobody is left to offer. The turn has had `starts`."""
         self._done.size[:] = (0, 0, 0, starts)
         while True:
-            why, queue = self._face(filling.fill)(
+            why, queue = self._face(starting.fill)(
                 self.columns, self.lines, self.limits, self.shapes, books, self.rules, care, field, self._done
             )
             if why == filling.TIED:
@@ -196,7 +196,7 @@ class Lines:
 
     def _line_up(self) -> None:
         self.lines.tie[0] = NONE
-        self._face(filling.open_lines)(self.columns, self.lines, self.limits, self.shapes, self.rules)
+        self._face(offering.open_lines)(self.columns, self.lines, self.limits, self.shapes, self.rules)
         self.untie()
 
     def untie(self) -> None:
@@ -205,7 +205,7 @@ class Lines:
             self.lines.tie[0] = NONE
             self._roll.rank_those_of(submit_ms)
             for queue in range(len(self.lines.begin)):
-                self._face(filling.heapify)(self.columns, self.lines, queue)
+                self._face(offering.heapify)(self.columns, self.lines, queue)
             self.lines.stale[:] = 1
 
     def submitted_by(self, moment_ms: int) -> list[Job]:
@@ -234,7 +234,7 @@ class Lines:
     def set_aside(self, job: Job, bound_ms: int) -> None:
         """Jobs of its queue and profile that may be in the way for as long or longer need not be tried again."""
         queue, profile = self._roll.queues[job.queue], self._shapes.number(job.profile)
-        self._face(filling.set_aside)(self.lines, queue, profile, bound_ms)
+        self._face(offering.set_aside)(self.lines, queue, profile, bound_ms)
 
     def close(self, queue: str, limit: Limit) -> None:
         """Offer no more jobs of the queue that the limit holds back."""

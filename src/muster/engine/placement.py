@@ -5,7 +5,7 @@ steps so that it can be indexed, then node order; nodes with GPUs come last for 
 tightest node first also keeps the number of nodes small. Tasks that care stay as close together as can be: the
 smallest hop count, then without wasting GPUs, then the tightest set of nodes.
 
-The search is in kernels/placing.py; here jobs become numbers, and numbers become tasks.
+The search is in the kernels of kernels/placing.py; here jobs become numbers, and numbers become tasks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from muster.engine.grounds import Grounds, grounds_of
-from muster.engine.kernels import placing
+from muster.engine.kernels import placing, sets
 from muster.engine.kernels.placing import Cells
 from muster.engine.rooms import Rooms, Span, devices_of
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.resources import GPU
 
-step = placing.step
+step = sets.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

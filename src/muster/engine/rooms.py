@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from muster.engine import kernels
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, leaving, placing
+from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
@@ -38,18 +38,18 @@ class Kernels:
 
     def __init__(self, face: Face) -> None:
         self.is_plain = face is kernels.plain
-        self.build = face(placing.build)
-        self.count_heads = face(placing.count_heads)
-        self.count_lacking = face(placing.count_lacking)
+        self.build = face(indexing.build)
+        self.count_heads = face(counting.count_heads)
+        self.count_lacking = face(counting.count_lacking)
         self.free_until_enough = face(leaving.free_until_enough)
-        self.holds = face(placing.holds)
-        self.holds_all = face(placing.holds_all)
-        self.place = face(placing.place)
-        self.place_group = face(placing.place_group)
-        self.put = face(placing.put)
-        self.remove = face(placing.remove)
-        self.take_one = face(placing.take_one)
-        self.undo = face(placing.undo)
+        self.holds = face(fitting.holds)
+        self.holds_all = face(changes.holds_all)
+        self.place = face(gangs.place)
+        self.place_group = face(gangs.place_group)
+        self.put = face(changes.put)
+        self.remove = face(changes.remove)
+        self.take_one = face(changes.take_one)
+        self.undo = face(changes.undo)
 
 
 _by_face: dict[object, Kernels] = {}

@@ -1,8 +1,9 @@
 """The hot loops, over arrays: the same source as plain Python and as machine code (jit.py).
 
     face = kernels.suited_to(len(tasks))
-    nodes = face(placing.place)(board, tasks)
+    count = face(gangs.place)(ground, books, ...)
 
+Two families share this folder: placing.py and filling.py say what they work on and which modules they are.
 Kernel modules import numpy and one another, nothing else of Muster: their machine code is kept by the
 sources of this package alone.
 """

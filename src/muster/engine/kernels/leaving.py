@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from muster.engine.kernels.changes import remove
+from muster.engine.kernels.counting import count_heads
 from muster.engine.kernels.jit import kernel
-from muster.engine.kernels.placing import TASK, Cells, count_heads, remove
+from muster.engine.kernels.placing import TASK, Cells
 
 
 @kernel

@@ -1,0 +1,81 @@
+"""Which heads need a careful look: those that a limit may hold back, that may pass a promise, reserve, or take.
+
+The kernel only says that they may; the planner knows for sure.
+"""
+
+from __future__ import annotations
+
+from muster.engine.kernels.filling import NONE, Books, Care, Field, Roll, Rules, Shapes
+from muster.engine.kernels.hunger import is_less
+from muster.engine.kernels.jit import kernel
+
+
+@kernel
+def may_be_limited(
+    roll: Roll, shapes: Shapes, books: Books, rules: Rules, starts: int, queue: int, profile: int, row: int
+) -> bool:
+    """Whether a limit may forbid admitting the job; the planner knows for sure."""
+    if books.cordoned[queue] or starts >= rules.starts_per_turn or books.starts[queue] >= rules.starts_per_queue:
+        return True
+    usage, lifetime = shapes.usage[profile], roll.lifetime[row]
+    if lifetime == NONE and max(books.fixed_flow[queue], books.fixed_usage[queue] + usage) > books.fixed_limit[queue]:
+        return True
+    if (
+        lifetime > 0
+        and books.has_budget[queue]
+        and max(books.flow[queue], books.usage[queue] + usage) > books.nominal[queue]
+    ):
+        return True
+    user = roll.user[row]
+    for resource in range(shapes.least.shape[1]):
+        asks = shapes.least[profile, resource]
+        if asks > 0:
+            if books.held[queue, resource] + asks > books.quota[queue, resource]:
+                return True
+            if books.user_has_quota[user] and books.user_held[user, resource] + asks > books.user_quota[user, resource]:
+                return True
+    return False
+
+
+@kernel
+def may_overtake(roll: Roll, field: Field, row: int) -> bool:
+    """Whether the job, if it starts, may pass a promise on the strength of its lifetime alone."""
+    return bool(len(field.starts) > 0 and roll.known[row] == NONE and roll.lifetime[row] != NONE)
+
+
+@kernel
+def needs_care(
+    roll: Roll, shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int, row: int, lane: int
+) -> bool:
+    """Whether a job for which there is no room may reserve some, or take some from others."""
+    if care.may_reserve[shapes.asks_gpu[profile]] or may_take(shapes, books, care, starts, queue, profile):
+        return True
+    if row < len(care.was_overtaken) and care.was_overtaken[row]:
+        return True
+    if care.gives_class[queue] != roll.lane_class[lane]:
+        return bool(care.gives_class[queue] < roll.lane_class[lane])
+    return bool(care.gives_priority[queue] < roll.lane_priority[lane])
+
+
+@kernel
+def may_take(shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int) -> bool:
+    """Whether the queue may take from another one for such a job; if unknown, whatever the resource that is short."""
+    if not care.is_below[queue]:
+        return False
+    weight, flow = (
+        books.weight[queue],
+        max(books.started_flow[queue], books.started_usage[queue] + shapes.usage[profile]),
+    )
+    first, last = 0, shapes.least.shape[1]
+    if shapes.scarce_at[profile] == starts:
+        first, last = shapes.scarce[profile], shapes.scarce[profile] + 1
+    for other in range(len(care.gives)):
+        per = books.weight[other]
+        if other == queue or not care.gives[other] or is_less(flow, weight, books.started_flow[other], per) > 0:
+            continue
+        for resource in range(first, last):
+            mine, theirs = books.started[queue, resource], books.started[other, resource]
+            if mine < care.entitled[queue, resource] and theirs > care.entitled[other, resource]:
+                if is_less(mine + shapes.least[profile, resource], weight, theirs, per) <= 0:
+                    return True
+    return False

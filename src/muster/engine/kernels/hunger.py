@@ -1,0 +1,105 @@
+"""Whose head is next: of the highest class, the queue whose flow per weight with its head is smallest.
+
+Queues stand in a heap: what happens to the first changes the place of no other.
+"""
+
+from __future__ import annotations
+
+from muster.engine.kernels.filling import NONE, Books, Limits, Lines, Roll, Rules, Shapes
+from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.offering import offer
+
+
+@kernel
+def is_less(one: int, per_one: int, other: int, per_other: int) -> int:
+    """Compare one / per_one with other / per_other exactly: -1, 0 or 1. All are positive, and no product is formed."""
+    sign = 1
+    while True:
+        if per_one == per_other:
+            return 0 if one == other else sign if one > other else -sign
+        whole, whole_other = one // per_one, other // per_other
+        if whole != whole_other:
+            return sign if whole > whole_other else -sign
+        rest, rest_other = one - whole * per_one, other - whole_other * per_other
+        if rest == 0 or rest_other == 0:
+            if rest == rest_other:
+                return 0
+            return sign if rest > 0 else -sign
+        # a/b < c/d exactly when d/c < b/a: go on with the inverses, turned round
+        one, per_one, other, per_other = per_one, rest, per_other, rest_other
+        sign = -sign
+
+
+@kernel
+def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: int) -> bool:
+    """Whether a queue's head comes before another's: by class, then the hungriest, whose flow per weight with its head
+    is smallest; then usage per weight, then name."""
+    mine, theirs = (
+        roll.lane_class[lines.heap[lines.begin[one]]],
+        roll.lane_class[lines.heap[lines.begin[other]]],
+    )
+    if mine != theirs:
+        return bool(mine > theirs)
+    weight, weight_other = books.weight[one], books.weight[other]
+    order = is_less(lines.flow_with[one], weight, lines.flow_with[other], weight_other)
+    if order == 0:
+        order = is_less(lines.usage_with[one], weight, lines.usage_with[other], weight_other)
+    if order == 0:
+        return bool(books.name_order[one] < books.name_order[other])
+    return order < 0
+
+
+@kernel
+def look_up_head(
+    roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules, queue: int
+) -> bool:
+    """Whom the queue offers next, and how it would stand with that; whether there is anyone."""
+    if lines.stale[queue]:
+        lines.head[queue] = offer(roll, lines, limits, shapes, rules, queue)
+        lines.stale[queue] = 0
+    if lines.head[queue] == NONE:
+        return False
+    usage = books.usage[queue] + shapes.usage[roll.lane_profile[lines.heap[lines.begin[queue]]]]
+    lines.usage_with[queue] = usage
+    lines.flow_with[queue] = max(books.flow[queue], usage)
+    return True
+
+
+@kernel
+def sift_queue_down(roll: Roll, lines: Lines, books: Books, place: int) -> None:
+    """Put a queue where it belongs, below its present place."""
+    order, count = lines.order, lines.offering[0]
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            return
+        if child + 1 < count and is_served_before(roll, lines, books, order[child + 1], order[child]):
+            child += 1
+        if not is_served_before(roll, lines, books, order[child], order[place]):
+            return
+        swap = order[place]
+        order[place] = order[child]
+        order[child] = swap
+        place = child
+
+
+@kernel
+def order_queues(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> None:
+    """Put all queues that offer something in order."""
+    count = 0
+    for queue in range(len(lines.begin)):
+        if look_up_head(roll, lines, limits, shapes, books, rules, queue):
+            lines.order[count] = queue
+            count += 1
+    lines.offering[0] = count
+    for place in range(count // 2 - 1, -1, -1):
+        sift_queue_down(roll, lines, books, place)
+
+
+@kernel
+def reorder_first(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> None:
+    """Put the first queue, the only one that changed, where it belongs now."""
+    if not look_up_head(roll, lines, limits, shapes, books, rules, lines.order[0]):
+        lines.offering[0] -= 1
+        lines.order[0] = lines.order[lines.offering[0]]
+    sift_queue_down(roll, lines, books, 0)

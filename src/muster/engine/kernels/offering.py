@@ -1,0 +1,143 @@
+"""What each queue offers next: its lanes stand in a heap by their next job (class, priority, submit time, rank).
+
+Whom a limit holds back, and who was set aside with others of its profile, is passed over.
+"""
+
+from __future__ import annotations
+
+from muster.engine.kernels.filling import NOBODY, NONE, Limits, Lines, Roll, Rules, Shapes
+from muster.engine.kernels.jit import kernel
+
+
+@kernel
+def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules) -> None:
+    """Line up every queue's lanes from their beginning."""
+    at = 0
+    for queue in range(len(lines.begin)):
+        lines.begin[queue] = at
+        lines.aside_count[queue] = 0
+        lines.stale[queue] = 1
+        lines.first_head[queue] = NONE
+        lane = roll.queue_lane[queue]
+        while lane != NONE:
+            lines.cursor[lane] = roll.lane_first[lane]
+            lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
+            if lines.cursor[lane] != NONE:
+                lines.heap[at] = lane
+                at += 1
+            lane = roll.lane_next[lane]
+        lines.many[queue] = at - lines.begin[queue]
+        heapify(roll, lines, queue)
+
+
+@kernel
+def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules, queue: int) -> int:
+    """The queue's next job in order, -1 when it has no more to offer. A lane only ever moves back in its heap."""
+    begin = lines.begin[queue]
+    while lines.many[queue] > 0:
+        lane = lines.heap[begin]
+        row = advance(roll, lines, limits, shapes, rules, lane)
+        if row == lines.cursor[lane] and row != NONE:
+            return row
+        lines.cursor[lane] = row
+        if row == NONE:
+            lines.many[queue] -= 1
+            lines.heap[begin] = lines.heap[begin + lines.many[queue]]
+        sift_down(roll, lines, queue, 0)
+    return NONE
+
+
+@kernel
+def advance(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules, lane: int) -> int:
+    """The first job of the lane that may still be offered; -1 if there is none."""
+    queue, profile = roll.lane_queue[lane], roll.lane_profile[lane]
+    bound = lines.aside[queue, profile]
+    if bound == 0 or (bound == NOBODY and lines.aside_count[queue] >= rules.profiles_deep):
+        return NONE
+    row = int(lines.cursor[lane])
+    while row != NONE:
+        if lines.out[row] == 0:
+            is_aside = False
+            if bound != NOBODY:
+                own = bound_of(roll, rules, row)
+                is_aside = own == NONE or own >= bound
+            if not is_aside and not is_held_back(roll, limits, shapes, queue, profile, row):
+                return row
+        row = int(roll.next[row])
+    return NONE
+
+
+@kernel
+def bound_of(roll: Roll, rules: Rules, row: int) -> int:
+    """How long the job can be in the way; -1: nobody knows."""
+    known, lifetime = int(roll.known[row]), int(roll.lifetime[row])
+    if known >= 0 or not rules.lifetime_bounds or lifetime == NONE:
+        return known
+    return max(lifetime, 1)
+
+
+@kernel
+def is_held_back(roll: Roll, limits: Limits, shapes: Shapes, queue: int, profile: int, row: int) -> bool:
+    """Whether a limit that closed the queue holds for this job too."""
+    for place in range(limits.many[queue]):
+        user = limits.user[queue, place]
+        if limits.profile[queue, place] != NONE:
+            alike = limits.profile[queue, place] == profile and limits.lifetime[queue, place] == roll.lifetime[row]
+            if alike and user == roll.user[row]:
+                return True
+        elif user == NONE or user == roll.user[row]:
+            resource = limits.resource[queue, place]
+            if resource == NONE or shapes.least[profile, resource] > 0:
+                return True
+    return False
+
+
+@kernel
+def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
+    """Jobs of this profile that may be in the way for as long or longer need not be offered again."""
+    known = lines.aside[queue, profile]
+    if known == NOBODY:
+        lines.aside_count[queue] += 1
+    if known == NOBODY or bound < known:
+        lines.aside[queue, profile] = bound
+    lines.stale[queue] = 1
+
+
+@kernel
+def heapify(roll: Roll, lines: Lines, queue: int) -> None:
+    """Make a heap of a queue's lanes."""
+    for place in range(lines.many[queue] // 2 - 1, -1, -1):
+        sift_down(roll, lines, queue, place)
+
+
+@kernel
+def sift_down(roll: Roll, lines: Lines, queue: int, place: int) -> None:
+    """Put a lane of a queue's heap where it belongs, below its present place."""
+    begin, count = lines.begin[queue], lines.many[queue]
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            return
+        if child + 1 < count and comes_before(roll, lines, lines.heap[begin + child + 1], lines.heap[begin + child]):
+            child += 1
+        if not comes_before(roll, lines, lines.heap[begin + child], lines.heap[begin + place]):
+            return
+        swap = lines.heap[begin + place]
+        lines.heap[begin + place] = lines.heap[begin + child]
+        lines.heap[begin + child] = swap
+        place = child
+
+
+@kernel
+def comes_before(roll: Roll, lines: Lines, one: int, other: int) -> bool:
+    """Whether the next job of one lane stands before that of another lane of the same queue."""
+    if roll.lane_class[one] != roll.lane_class[other]:
+        return bool(roll.lane_class[one] > roll.lane_class[other])
+    if roll.lane_priority[one] != roll.lane_priority[other]:
+        return bool(roll.lane_priority[one] > roll.lane_priority[other])
+    mine, theirs = lines.cursor[one], lines.cursor[other]
+    if roll.submit[mine] != roll.submit[theirs]:
+        return bool(roll.submit[mine] < roll.submit[theirs])
+    if roll.rank[mine] == 0 or roll.rank[theirs] == 0:
+        lines.tie[0] = roll.submit[mine]
+    return bool(roll.rank[mine] < roll.rank[theirs])

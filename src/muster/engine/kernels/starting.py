@@ -1,0 +1,198 @@
+"""The loop of filling: the hungriest queue's head starts where there is room, or is set aside."""
+
+from __future__ import annotations
+
+from muster.engine.kernels.care import may_be_limited, may_overtake, needs_care
+from muster.engine.kernels.changes import undo
+from muster.engine.kernels.filling import (
+    CAREFUL,
+    DONE,
+    FULL_OUTPUT,
+    LIMITED,
+    NEVER_FITS,
+    NO_ROOM,
+    NONE,
+    TIED,
+    WOULD_DELAY,
+    Books,
+    Care,
+    Field,
+    Limits,
+    Lines,
+    Roll,
+    Rules,
+    Shapes,
+    Started,
+)
+from muster.engine.kernels.gangs import place_gang
+from muster.engine.kernels.hunger import order_queues, reorder_first
+from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.offering import bound_of, set_aside
+from muster.engine.kernels.placing import ANSWER, LENGTH, MOMENTS, OPEN, PLACED, SIGN, TASK
+
+
+@kernel
+def fill(
+    roll: Roll,
+    lines: Lines,
+    limits: Limits,
+    shapes: Shapes,
+    books: Books,
+    rules: Rules,
+    care: Care,
+    field: Field,
+    done: Started,
+) -> tuple[int, int]:
+    """Fill until nobody is left to offer, or the planner must look: why, and at which queue's head."""
+    order_queues(roll, lines, limits, shapes, books, rules)
+    while True:
+        if lines.tie[0] != NONE:
+            return TIED, NONE
+        if lines.offering[0] == 0:
+            return DONE, NONE
+        queue = lines.order[0]
+        if lines.stale[queue]:
+            reorder_first(roll, lines, limits, shapes, books, rules)
+            continue
+        row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
+        profile = int(roll.lane_profile[lane])
+        if lines.first_head[queue] == NONE:
+            lines.first_head[queue] = row
+        if is_full_up(done, field, profile):
+            return FULL_OUTPUT, queue
+        if shapes.never_fits[profile] == 1:
+            leave_aside(lines, done, queue, profile, row, NEVER_FITS, 0)
+            continue
+        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row):
+            return LIMITED, queue
+        bound = 0
+        if shapes.is_full[profile] == 0:
+            if shapes.is_rigid[profile] == 0 or may_overtake(roll, field, row):
+                return CAREFUL, queue
+            moments = moments_met(roll, rules, field, row)
+            cluster = find_cluster(field, profile, moments)
+            if cluster != NONE:
+                write_down(roll, shapes, books, field, done, queue, profile, row, cluster)
+                lines.out[row] = 1
+                lines.stale[queue] = 1
+                continue
+            if len(field.starts) > 0 and is_room_regardless(field, profile):
+                bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
+            else:
+                shapes.is_full[profile] = 1
+        if needs_care(roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane):
+            return CAREFUL, queue
+        leave_aside(lines, done, queue, profile, row, WOULD_DELAY if bound > 0 else NO_ROOM, bound)
+        if not rules.backfills:
+            return DONE, NONE
+
+
+@kernel
+def is_full_up(done: Started, field: Field, profile: int) -> bool:
+    """Whether there is no more space to write down what becomes of such a job."""
+    tasks = 0
+    for place in range(field.first_group[profile], field.first_group[profile + 1]):
+        tasks += field.widths[place]
+    is_out_of_rows = done.size[0] >= len(done.row) or done.size[2] >= len(done.aside_row)
+    return bool(is_out_of_rows or done.size[1] + tasks > len(done.tasks))
+
+
+@kernel
+def moments_met(roll: Roll, rules: Rules, field: Field, row: int) -> int:
+    """How many promised moments come before the job's end, if it starts now."""
+    bound, met = bound_of(roll, rules, row), 0
+    while met < len(field.starts) and (bound == NONE or field.starts[met] < rules.now + bound):
+        met += 1
+    return met
+
+
+@kernel
+def find_cluster(field: Field, profile: int, moments: int) -> int:
+    """Place a job at its min in the most preferred of its clusters that has room now and at so many moments."""
+    trial = field.trial
+    trial[MOMENTS] = 1 + moments
+    trial[SIGN] = field.signs[moments]
+    trial[LENGTH] = 0
+    begin, end = field.first_group[profile], field.first_group[profile + 1]
+    groups, widths = field.groups[begin:end], field.widths[begin:end]
+    for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
+        cluster = field.clusters[place]
+        trial[PLACED] = 0
+        placed = place_gang(
+            field.ground, field.books, field.by_tightness, field.circles, trial, groups, widths, cluster, OPEN
+        )
+        if placed >= 0:
+            return cluster
+    return NONE
+
+
+@kernel
+def is_room_regardless(field: Field, profile: int) -> bool:
+    """Whether there would be room if nobody had a promise."""
+    if find_cluster(field, profile, 0) == NONE:
+        return False
+    undo(field.ground, field.books, field.by_tightness, field.trial, 0)
+    return True
+
+
+@kernel
+def write_down(
+    roll: Roll,
+    shapes: Shapes,
+    books: Books,
+    field: Field,
+    done: Started,
+    queue: int,
+    profile: int,
+    row: int,
+    cluster: int,
+) -> None:
+    """The job starts where it was just placed."""
+    at, task, trial = int(done.size[0]), int(done.size[1]), field.trial
+    usage = books.usage[queue] + shapes.usage[profile]
+    done.row[at] = row
+    done.cluster[at] = cluster
+    done.above_nominal[at] = max(books.flow[queue], usage) > books.nominal[queue]
+    done.first_task[at] = task
+    cell = trial[ANSWER]
+    for place in range(field.first_group[profile], field.first_group[profile + 1]):
+        for _ in range(field.widths[place]):
+            for part in range(TASK):
+                done.tasks[task, part] = trial[cell + part]
+            cell += TASK
+            task += 1
+    done.size[0] = at + 1
+    done.size[1] = task
+    done.size[3] += 1
+    write_start(roll, shapes, books, queue, profile, row)
+    trial[LENGTH] = 0
+
+
+@kernel
+def write_start(roll: Roll, shapes: Shapes, books: Books, queue: int, profile: int, row: int) -> None:
+    """The job is admitted and starts at its min: what its queue and user hold from now on."""
+    usage = shapes.usage[profile]
+    books.usage[queue] += usage
+    books.flow[queue] = max(books.flow[queue], books.usage[queue])
+    books.started_usage[queue] += usage
+    books.started_flow[queue] = max(books.started_flow[queue], books.started_usage[queue])
+    if roll.lifetime[row] == NONE:
+        books.fixed_usage[queue] += usage
+        books.fixed_flow[queue] = max(books.fixed_flow[queue], books.fixed_usage[queue])
+    books.starts[queue] += 1
+    user = roll.user[row]
+    for resource in range(shapes.least.shape[1]):
+        amount = shapes.least[profile, resource]
+        books.started[queue, resource] += amount
+        books.held[queue, resource] += amount
+        books.user_held[user, resource] += amount
+
+
+@kernel
+def leave_aside(lines: Lines, done: Started, queue: int, profile: int, row: int, why: int, bound: int) -> None:
+    """The head waits: write down why, and offer others."""
+    at = done.size[2]
+    done.aside_row[at] = row
+    done.aside_why[at] = why
+    done.size[2] = at + 1
+    set_aside(lines, queue, profile, bound)
