@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
 
-from muster.engine.grounds import grounds_of
+from muster.engine.floor import Floor
 from muster.engine.kernels import Face
 from muster.engine.placement import Headcount, Placer
 from muster.engine.rooms import Rooms, Span
@@ -69,7 +69,7 @@ class Horizon:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(grounds_of(snapshot.fleet), snapshot.nodes, face=face)
+        self.now = Rooms.of(Floor.of(snapshot), face=face)
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
         self.may_give_way: dict[str, list[Running]] = {}
