@@ -18,6 +18,7 @@ from oracle import placement as plain
 from oracle.room import Span as PlainSpan
 
 from muster.engine import kernels
+from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds
 from muster.engine.kernels import placing
 from muster.engine.placement import Headcount, Placer, Shortage, never_fits, step
@@ -168,7 +169,7 @@ class Both:
                     there.append((task, group))
             empties[node.name], states[node.name] = empty, NodeState(empty=empty, room=room)
         grounds = Grounds(fleet, small_domain=random.choice([64, 1]), large_fleet=random.choice([1024, 0]))
-        rooms = Rooms.of(grounds, states, face=face)
+        rooms = Rooms.of(Floor.laid(grounds, states), face=face)
         return cls(fleet, empties, [rooms], [{name: state.room for name, state in states.items()}], there)
 
     def with_moment(self, chance: Chance) -> Both:

@@ -101,4 +101,4 @@ def _indexes(groups: Ints, first: Ints) -> Ints:
 
 def _tuples(kind: Any, *columns: Iterable[object]) -> Iterator[Any]:
     """Named tuples from columns. A million of them, so `kind(...)` for each would take most of the turn."""
-    return map(tuple.__new__, repeat(kind), zip(*columns, strict=False))  # type: ignore[arg-type]
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=False))

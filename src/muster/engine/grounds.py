@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, compress
-from operator import is_not
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -26,7 +25,6 @@ from muster.model.jobs import Profile, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
 from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources
-from muster.model.snapshot import NodeState
 
 SMALL_DOMAIN = 64  # nodes; larger domains are searched by the index
 LARGE_FLEET = 1024  # nodes; in smaller ones levels are not worth their while
@@ -72,6 +70,8 @@ class Grounds:
         self.number = {name: number for number, name in enumerate(self.names)}
         self.cluster_names = tuple(fleet.clusters)
         self.cluster_number = {name: number for number, name in enumerate(fleet.clusters)}
+        self.cluster_of = np.array([self.cluster_number[node.cluster] for node in nodes], np.int64)
+        self.taking = np.array([fleet.takes_tasks(node) for node in nodes], np.bool_)
         others = sorted({name for node in nodes for name in node.allocatable} - set(_FIRST_DIMS))
         self.dims = (*_FIRST_DIMS, *others)
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
@@ -84,7 +84,6 @@ class Grounds:
         self.words = _words(len(nodes))
         self.set_size = self.words + _words(self.words)
         self.small = min(small_domain, len(nodes))
-        self.reader = Reader(self)
         self._groups: dict[TaskGroup, int] = {}
         self._shapes: dict[Profile, Shape] = {}
         self._masks: dict[Constraint, tuple[int, int]] = {}
@@ -316,36 +315,6 @@ class Grounds:
     def give_back(self, index: Cells) -> None:
         """Nobody needs this index, an array, any more: keep it for the next one."""
         self._indexes.append(index)
-
-
-class Reader:
-    """The rooms of all nodes in numbers. Those that have not changed since the last time are not read again."""
-
-    def __init__(self, grounds: Grounds) -> None:
-        self._grounds = grounds
-        self._seen: list[NodeState | None] = [None] * len(grounds.names)
-        self._rooms: list[list[int]] = [[] for _ in grounds.names]
-        self._empties: list[list[int]] = [[] for _ in grounds.names]
-        self._arrays: tuple[Array, Array] | None = None
-
-    def read(self, states: Sequence[NodeState], *, listed: bool) -> tuple[Cells, Cells]:
-        """The rooms as they are and as they would be empty, node after node; not to be changed."""
-        new = list(compress(range(len(states)), map(is_not, states, self._seen)))
-        row_of = self._grounds.row_of
-        for number in new:
-            state = self._seen[number] = states[number]
-            self._rooms[number], self._empties[number] = row_of(state.room), row_of(state.empty)
-        if self._arrays is not None and new:
-            self._arrays[0][new] = [self._rooms[number] for number in new]
-            self._arrays[1][new] = [self._empties[number] for number in new]
-        if listed:
-            return list(chain.from_iterable(self._rooms)), list(chain.from_iterable(self._empties))
-        if self._arrays is None:
-            self._arrays = self._array(self._rooms), self._array(self._empties)
-        return cast(Cells, self._arrays[0].ravel()), cast(Cells, self._arrays[1].ravel())
-
-    def _array(self, rows: list[list[int]]) -> Array:
-        return np.array(rows, np.int64).reshape(-1, self._grounds.columns)
 
 
 _SEARCH = (placing.START, placing.FLOOR, placing.OFFSET, placing.SHELF_END, placing.END)

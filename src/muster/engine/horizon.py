@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.engine.grounds import grounds_of
+from muster.engine.floor import Floor
 from muster.engine.kernels import Face
 from muster.engine.placement import Headcount, Leaving, Placer
 from muster.engine.roll import NONE
@@ -62,7 +62,7 @@ class Horizon:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(grounds_of(snapshot.fleet), snapshot.nodes, face=face)
+        self.now = Rooms.of(Floor.of(snapshot), face=face)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.stays = stays
         self.promised: dict[str, Promised] = {}

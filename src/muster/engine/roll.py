@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muster.engine.columns import Columns, Sight
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.model.jobs import Job, Profile
@@ -42,18 +43,6 @@ class RollColumns(NamedTuple):
     next: Ints
 
 
-class Sight(NamedTuple):
-    """What state keeps for the engine as it was at some version; once it has gone on there is nothing to see.
-
-    `runs` are those of muster.engine.runs, which stand beside the roll.
-    """
-
-    roll: Roll
-    version: int
-    runs: object = None
-    runs_version: int = 0
-
-
 class Roll:
     """The queued jobs of all queues. `version` changes with every job that comes or goes."""
 
@@ -81,8 +70,8 @@ class Roll:
     def of(cls, snapshot: Snapshot) -> Roll:
         """The roll of a snapshot's queued jobs: the one state keeps, or made from values if that has moved on."""
         columns = snapshot.columns
-        if isinstance(columns, Sight) and columns.roll.version == columns.version:
-            return columns.roll
+        if isinstance(columns, Columns) and (kept := columns.roll.seen()) is not None:
+            return kept
         roll = cls()
         for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
             roll.profiles.number(job.profile)
@@ -94,9 +83,9 @@ class Roll:
     def __len__(self) -> int:
         return len(self.row_of)
 
-    def sight(self) -> Sight:
+    def sight(self) -> Sight[Roll]:
         """The roll as it is now, for a snapshot."""
-        return Sight(self, self.version)
+        return Sight(self)
 
     def fork(self) -> Roll:
         """A copy that can go its own way."""

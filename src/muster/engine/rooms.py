@@ -8,7 +8,7 @@ The rooms of one turn are copies of each other and lie in the same cells, so tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import cast
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.engine import kernels
+from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, cells_of, new_cells
 from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing
 from muster.engine.kernels.placing import Cells
@@ -64,12 +65,12 @@ def _kernels_of(face: Face) -> Kernels:
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, grounds: Grounds, states: Sequence[NodeState], face: Face | None) -> None:
-        self.grounds = grounds
+    def __init__(self, floor: Floor, face: Face | None) -> None:
+        self.grounds = grounds = floor.grounds
         self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
-        ring = 1 << max(6, (len(states) // 4).bit_length())
-        self._size = 1 + len(states) * grounds.columns  # of a block
+        ring = 1 << max(6, (len(grounds.names) // 4).bit_length())
+        self._size = 1 + len(grounds.names) * grounds.columns  # of a block
         self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
         self.first = placing.RING + ring + 1
         self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first))
@@ -79,7 +80,7 @@ class Books:
         self._circles = self.of(())
         self.no_index = self.of((0,))
         self.now = self.new_moment()
-        rooms, empties = grounds.reader.read(states, listed=self.listed)
+        rooms, empties = floor.cells(listed=self.listed)
         self._write(self.first, empties)
         self._write(self.now, rooms)
 
@@ -185,17 +186,17 @@ class Rooms:
         self._trial: Cells | None = None
 
     @classmethod
-    def of(cls, grounds: Grounds, states: Mapping[str, NodeState], *, face: Face | None = None) -> Rooms:
+    def of(cls, floor: Floor, *, face: Face | None = None) -> Rooms:
         """The rooms as they are."""
-        books = Books(grounds, [states[name] for name in grounds.names], face)
+        books = Books(floor, face)
         return cls(books, books.now)
 
     @classmethod
     def empty(cls, grounds: Grounds, *, face: Face | None = None) -> Rooms:
         """The rooms as they would be with nothing on any node."""
-        rooms = [node.empty() for node in grounds.fleet.nodes.values()]
-        books = Books(grounds, [NodeState(empty=room, room=room) for room in rooms], face)
-        return cls(books, books.now)
+        rooms = {name: node.empty() for name, node in grounds.fleet.nodes.items()}
+        states = {name: NodeState(empty=room, room=room) for name, room in rooms.items()}
+        return cls.of(Floor.laid(grounds, states), face=face)
 
     def __del__(self) -> None:
         # Its cells and its index are for others now.

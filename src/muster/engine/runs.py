@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muster.engine.columns import Columns, Sight
 from muster.engine.grounds import Grounds
 from muster.engine.numbers import Numbers
-from muster.engine.roll import Roll, Sight
+from muster.engine.roll import Roll
 from muster.engine.shapes import Ints
 from muster.model.jobs import Running
 from muster.model.snapshot import Snapshot
@@ -112,10 +113,9 @@ class Runs:
     @classmethod
     def of(cls, snapshot: Snapshot, roll: Roll) -> Runs:
         """The runs of a snapshot: those that state keeps, or made from values if they have moved on."""
-        sight = snapshot.columns
-        if isinstance(sight, Sight) and sight.roll is roll and isinstance(sight.runs, Runs):
-            if sight.runs.version == sight.runs_version:
-                return sight.runs
+        columns = snapshot.columns
+        if isinstance(columns, Columns) and columns.roll.seen() is roll and (kept := columns.runs.seen()) is not None:
+            return kept
         runs = cls(roll)
         for run in snapshot.running:
             runs.add(run)
@@ -128,9 +128,9 @@ class Runs:
         other._row_of = self._row_of.copy()
         return other
 
-    def sight(self) -> Sight:
-        """The runs and their roll as they are now, for a snapshot."""
-        return Sight(self._roll, self._roll.version, self, self.version)
+    def sight(self) -> Sight[Runs]:
+        """The runs as they are now, for a snapshot."""
+        return Sight(self)
 
     def add(self, run: Running) -> None:
         """An attempt started."""

@@ -11,16 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
 from muster.model.resources import NOTHING, Resources, total
-from muster.model.snapshot import NodeState, QueueState, Snapshot
-
-
-def capacity(fleet: Fleet, nodes: Mapping[str, NodeState]) -> Resources:
-    """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
-    takes_tasks = {name: fleet.takes_tasks(node) for name, node in fleet.nodes.items()}
-    return total(state.empty.free if takes_tasks[name] else state.held for name, state in nodes.items())
+from muster.model.snapshot import QueueState, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +41,7 @@ class Shares:
 
 def shares(snapshot: Snapshot, *, all_fit: bool = False) -> Shares:
     """Both shares of every queue. `all_fit`: every queued job is known to fit some empty cluster."""
-    whole = capacity(snapshot.fleet, snapshot.nodes)
+    whole = Floor.of(snapshot).capacity()
     usage = snapshot.policy.weights.usage(whole)
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
     never = {} if all_fit else {state.queue.name: _never(state, snapshot.fleet) for state in snapshot.queues}

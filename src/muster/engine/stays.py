@@ -135,7 +135,8 @@ class Stays:
     def column(self, column: int, rows: Ints) -> Ints:
         """A column of some rows."""
         if not self.fresh.size:
-            return self.resident.table.cells[column, rows]
+            cells: Ints = self.resident.table.cells[column, rows]
+            return cells
         ours = rows >= self._base
         values = np.empty(len(rows), np.int64)
         values[~ours] = self.resident.table.cells[column, rows[~ours]]
@@ -291,7 +292,8 @@ class Stays:
         protected = self.column(runs.PROTECTED, rows)
         is_expired = (lifetime >= 0) & (self.now_ms >= np.maximum(started + lifetime, protected))
         gives = is_expired | (self.column(runs.SURPLUS, rows) > 0)
-        return rows[gives & (self.now_ms >= protected) & (self.now_ms != started)]
+        giving: Ints = rows[gives & (self.now_ms >= protected) & (self.now_ms != started)]
+        return giving
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:

@@ -5,7 +5,7 @@ The order of the tuples means nothing, except that a lane's jobs stand in their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from typing import overload
@@ -13,7 +13,7 @@ from typing import overload
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running
-from muster.model.nodes import Room
+from muster.model.nodes import Request, Room
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
@@ -26,6 +26,51 @@ class NodeState:
     empty: Room
     room: Room
     held: Resources = NOTHING
+
+    def take(self, request: Request, devices: tuple[int, ...]) -> NodeState:
+        """The node once a task with this request is on it."""
+        room = self.room.take(request, devices)
+        return NodeState(empty=self.empty, room=room, held=self.held + request.resources)
+
+    def give(self, request: Request, devices: tuple[int, ...]) -> NodeState:
+        """The node after such a task left it."""
+        room = self.room.give(request, devices, self.empty)
+        return NodeState(empty=self.empty, room=room, held=self.held - request.resources)
+
+
+class Nodes(Mapping[str, NodeState]):
+    """What is on each node, made when someone looks: a turn reads columns and needs none of it.
+
+    Who keeps a snapshot for later looks before the world goes on; after that it is too late.
+    """
+
+    __slots__ = ("_made", "_make", "_names")
+
+    def __init__(self, names: Collection[str], make: Callable[[], dict[str, NodeState]]) -> None:
+        self._names = names
+        self._make = make
+        self._made: dict[str, NodeState] | None = None
+
+    def all(self) -> dict[str, NodeState]:
+        """All of them, from now on kept."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> NodeState:
+        return self.all()[name]
+
+    def __repr__(self) -> str:
+        return repr(self.all())
+
+    def __reduce__(self) -> tuple[type[dict[str, NodeState]], tuple[dict[str, NodeState]]]:
+        return dict, (self.all(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +164,8 @@ class Held:
 class Snapshot:
     """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment.
 
-    `columns` are the queued jobs as state keeps them for the engine (muster.engine.roll); they say the same as lanes.
+    `columns` are queued jobs and nodes as state keeps them for the engine (muster.engine.columns); they say the same
+    as `lanes` and `nodes`.
     """
 
     now_ms: int
@@ -139,6 +185,7 @@ class Snapshot:
         """Look at everything that is made only when looked at, so that the snapshot can be kept."""
         for state in self.queues:
             len(state.lanes)
+        dict(self.nodes)
 
     def next_attempt(self, job: Job) -> int:
         """The number a new attempt of the job gets; `attempts` holds those that had one."""

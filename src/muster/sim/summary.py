@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.engine.shares import capacity
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
@@ -120,18 +119,15 @@ class Summary:
     def _measure(self) -> tuple[list[tuple[str, int]], int, dict[str, tuple[Resources, Resources]]]:
         """Usage by queue, the fleet's usage, and by cluster what is held and what is there."""
         machines, weights = self.state.machines, self.state.policy.weights
-        fleet, states = machines.fleet(), machines.states()
+        fleet, floor = machines.fleet(), machines.floor()
         if fleet is not self._fleet:  # nodes change rarely
             self._fleet = fleet
             self._whole_of = {
                 name: total(node.empty().free for node in fleet.nodes_of(name)) for name in machines.clusters
             }
-        by_cluster = {
-            name: (total(states[node.name].held for node in fleet.nodes_of(name)), there)
-            for name, there in self._whole_of.items()
-        }
+        by_cluster = {name: (floor.held_in(name), there) for name, there in self._whole_of.items()}
         usage = [(name, weights.usage(held)) for name, held in self.state.started_by_queue().items()]
-        return usage, weights.usage(capacity(fleet, states)), by_cluster
+        return usage, weights.usage(floor.capacity()), by_cluster
 
     def _integrate(self, now_ms: int) -> None:
         dt_ms = now_ms - self.now_ms

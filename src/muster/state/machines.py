@@ -5,33 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from muster.engine.floor import Floor
+from muster.engine.grounds import Grounds, grounds_of
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Job, Task
 from muster.model.nodes import Node, Request
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import NodeState
 
-Tenants = dict[tuple[str, str], tuple[Task, Request]]
+Tenants = dict[tuple[str, str, int], tuple[Task, Request]]
+"""By job, group and index."""
 
 
 class Machines:
-    """Clusters and nodes as events left them."""
+    """Clusters and nodes as events left them.
+
+    What is on the nodes is kept in columns, the floor. Nodes that changed themselves are kept apart as values until
+    someone asks for the floor, so that many can change at once.
+    """
 
     def __init__(self) -> None:
         self.clusters: dict[str, Cluster] = {}
         self.nodes: dict[str, Node] = {}
         self._tenants: dict[str, Tenants] = {}
         self._foreign: dict[str, dict[str, Resources]] = {}
-        self._states: dict[str, NodeState] = {}
+        self._changed: dict[str, NodeState] = {}
         self._fleet: Fleet | None = None
+        self._floor = Floor(Grounds(Fleet()))
 
     def fork(self) -> Machines:
         """A copy that can go its own way."""
         other = Machines()
-        other.clusters, other.nodes, other._states = dict(self.clusters), dict(self.nodes), dict(self._states)
+        other.clusters, other.nodes, other._changed = dict(self.clusters), dict(self.nodes), dict(self._changed)
         other._tenants = {name: dict(tenants) for name, tenants in self._tenants.items()}
         other._foreign = {name: dict(pods) for name, pods in self._foreign.items()}
-        other._fleet = self._fleet
+        other._fleet, other._floor = self._fleet, self._floor.fork()
         return other
 
     def fleet(self) -> Fleet:
@@ -40,9 +48,15 @@ class Machines:
             self._fleet = Fleet(self.clusters.values(), self.nodes.values())
         return self._fleet
 
-    def states(self) -> dict[str, NodeState]:
-        """What is on each node, as a copy."""
-        return dict(self._states)
+    def floor(self) -> Floor:
+        """What is on each node; the same object until the fleet changes."""
+        fleet = self.fleet()
+        if fleet is not self._floor.grounds.fleet:
+            self._floor = self._floor.moved_to(grounds_of(fleet), self._changed)
+        elif self._changed:
+            self._floor.put(self._changed)
+        self._changed = {}
+        return self._floor
 
     def set_cluster(self, cluster: Cluster) -> None:
         """A cluster appeared or changed."""
@@ -57,7 +71,7 @@ class Machines:
 
     def remove_node(self, name: str) -> None:
         """A node is gone; its tasks must have been dealt with before."""
-        for book in (self.nodes, self._tenants, self._foreign, self._states):
+        for book in (self.nodes, self._tenants, self._foreign, self._changed):
             book.pop(name, None)
         self._fleet = None
 
@@ -84,25 +98,27 @@ class Machines:
         """Tasks of the job now run on their nodes."""
         for task in tasks:
             request = job.profile.group(task.group).request
-            self._tenants.setdefault(task.node, {})[job.id, task.name] = (task, request)
-            state = self._states[task.node]
-            room = state.room.take(request, task.devices)
-            self._states[task.node] = replace(state, room=room, held=state.held + request.resources)
+            self._tenants.setdefault(task.node, {})[job.id, task.group, task.index] = (task, request)
+            if task.node in self._changed:
+                self._changed[task.node] = self._changed[task.node].take(request, task.devices)
+            else:
+                self._floor.move_in(job.profile, task)
 
     def move_out(self, job: Job, tasks: Iterable[Task]) -> None:
         """Tasks of the job left their nodes."""
         for task in tasks:
             tenants = self._tenants.get(task.node, {})
-            if tenants.pop((job.id, task.name), None) is None:
+            if tenants.pop((job.id, task.group, task.index), None) is None:
                 continue  # its node went first
-            request = job.profile.group(task.group).request
-            state = self._states[task.node]
-            room = state.room.give(request, task.devices, state.empty)
-            self._states[task.node] = replace(state, room=room, held=state.held - request.resources)
+            if task.node in self._changed:
+                request = job.profile.group(task.group).request
+                self._changed[task.node] = self._changed[task.node].give(request, task.devices)
+            else:
+                self._floor.move_out(job.profile, task)
 
     def jobs_on(self, node: str) -> list[str]:
         """Ids of the jobs with a task on the node."""
-        return sorted({job for job, _ in self._tenants.get(node, {})})
+        return sorted({job for job, _, _ in self._tenants.get(node, {})})
 
     def _count(self, name: str) -> None:
         """Work the node out again from what is on it."""
@@ -110,7 +126,10 @@ class Machines:
         for amounts in self._foreign.get(name, {}).values():
             foreign = foreign + amounts
         empty = self.nodes[name].empty().beside(foreign)
-        room, held = empty, NOTHING
-        for _, (task, request) in sorted(self._tenants.get(name, {}).items(), key=lambda entry: entry[0]):
-            room, held = room.take(request, task.devices), held + request.resources
-        self._states[name] = NodeState(empty=empty, room=room, held=held)
+        state = NodeState(empty=empty, room=empty)
+        tenants = [
+            (job, task.name, task, request) for (job, _, _), (task, request) in self._tenants.get(name, {}).items()
+        ]
+        for _, _, task, request in sorted(tenants, key=lambda entry: entry[:2]):
+            state = state.take(request, task.devices)
+        self._changed[name] = state

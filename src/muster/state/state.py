@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from muster.engine.columns import Columns
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
@@ -92,11 +93,12 @@ class State:
 
     def freeze(self, now_ms: int) -> Snapshot:
         """All that a turn at `now_ms` may know."""
+        floor = self.machines.floor()
         return Snapshot(
             now_ms=now_ms,
             policy=self.policy,
             fleet=self.machines.fleet(),
-            nodes=self.machines.states(),
+            nodes=floor.nodes(),
             queues=tuple(books.state() for books in self._queues.values()),
             users=tuple(
                 UserState(user=user, started=self._by_user.get(user.name, NOTHING)) for user in self._users.values()
@@ -106,7 +108,7 @@ class State:
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
-            columns=self._runs.sight(),
+            columns=Columns(roll=self._roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
 
     def _can_wait(self, event: ev.Event) -> bool:

@@ -1,0 +1,248 @@
+"""The floor: the rooms of all nodes in rows of numbers, as kernels read them.
+
+State keeps it as tasks come and go, so that a turn opens its books by copying rows instead of reading nodes
+(design.md 13). A row says what a Room says and changes as `Room.take` and `Room.give` do; a node that holds what no
+node of the fleet has, or more devices than a row has places for, is kept as a value beside its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from muster.engine.columns import Columns, Sight
+from muster.engine.grounds import Array, Grounds, grounds_of
+from muster.engine.kernels import placing
+from muster.engine.kernels.placing import Cells
+from muster.model.jobs import Profile, Task
+from muster.model.nodes import Request
+from muster.model.resources import Resources
+from muster.model.snapshot import Nodes, NodeState, Snapshot
+
+_HALF = 31  # bits: sums of halves stay inside a word
+
+
+class _Move(NamedTuple):
+    """What a task of a group changes in a row: where amounts are free, where they are owed, where held, how much."""
+
+    request: Request
+    amounts: tuple[tuple[int, int, int, int], ...]
+    is_told: bool  # whether every amount has a place in a row
+
+
+class Floor:
+    """What is on every node of a fleet. `version` changes with every task that comes or goes."""
+
+    def __init__(self, grounds: Grounds) -> None:
+        self.version = 0
+        self.grounds = grounds
+        self._devices = placing.FREE + len(grounds.dims)  # where they begin in a row
+        self._debts = self._devices + grounds.devices
+        self._set_rows(
+            np.zeros((len(grounds.names), grounds.columns), np.int64),
+            np.zeros((len(grounds.names), grounds.columns), np.int64),
+            np.zeros((len(grounds.names), len(grounds.dims)), np.int64),
+        )
+        self._values: dict[int, NodeState] = {}  # of nodes that a row does not tell in full
+        self._made: dict[int, NodeState] = {}  # of nodes that someone looked at, until they change
+        self._moves: dict[Profile, dict[str, _Move]] = {}
+        self._there: list[int] | None = None
+
+    def _set_rows(self, rooms: Array, empties: Array, held: Array) -> None:
+        self._rooms, self._empties, self._held = rooms, empties, held
+        # One number is read and written faster through a view than through its array.
+        self._cells, self._empty_cells, self._held_cells = (_view(rows) for rows in (rooms, empties, held))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Floor:
+        """The floor of a snapshot: the one state keeps, or made from values if that has moved on."""
+        columns = snapshot.columns
+        floor = columns.floor.seen() if isinstance(columns, Columns) else None
+        return cls.laid(grounds_of(snapshot.fleet), snapshot.nodes) if floor is None else floor
+
+    @classmethod
+    def laid(cls, grounds: Grounds, states: Mapping[str, NodeState]) -> Floor:
+        """A floor with this on its nodes."""
+        floor = cls(grounds)
+        floor.put(states)
+        return floor
+
+    def fork(self) -> Floor:
+        """A copy that can go its own way."""
+        other = Floor(self.grounds)
+        other._set_rows(self._rooms.copy(), self._empties.copy(), self._held.copy())
+        other._values, other._made, other._moves = dict(self._values), dict(self._made), self._moves
+        return other
+
+    def moved_to(self, grounds: Grounds, states: Mapping[str, NodeState]) -> Floor:
+        """The floor of a fleet that changed: this on its new nodes, the others as they are here."""
+        other, number = Floor(grounds), self.grounds.number
+        stay = [name for name in grounds.names if name in number and name not in states]
+        if (grounds.dims, grounds.devices) == (self.grounds.dims, self.grounds.devices):
+            plain = [name for name in stay if number[name] not in self._values]
+            here, there = [number[name] for name in plain], [grounds.number[name] for name in plain]
+            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
+                theirs[there] = mine[here]
+            stay = [name for name in stay if number[name] in self._values]
+        other.put({**{name: self.state(name) for name in stay}, **states})
+        return other
+
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return self._rooms, self._empties, self._held
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def sight(self) -> Sight[Floor]:
+        """The floor as it is now, for a snapshot."""
+        return Sight(self)
+
+    def nodes(self) -> Nodes:
+        """What is on each node now, made when someone looks."""
+        version = self.version
+
+        def make() -> dict[str, NodeState]:
+            if self.version != version:
+                raise LookupError("the nodes have moved on: look at a snapshot before the world does")
+            return {name: self.state(name) for name in self.grounds.names}
+
+        return Nodes(self.grounds.number, make)
+
+    def state(self, name: str) -> NodeState:
+        """What is on a node."""
+        number, grounds = self.grounds.number[name], self.grounds
+        state = self._values.get(number) or self._made.get(number)
+        if state is None:
+            held = dict(zip(grounds.dims, self._held[number].tolist(), strict=True))
+            state = self._made[number] = NodeState(
+                empty=grounds.room_of(self._empties[number].tolist()),
+                room=grounds.room_of(self._rooms[number].tolist()),
+                held=Resources.of(held),
+            )
+        return state
+
+    def cells(self, *, listed: bool) -> tuple[Cells, Cells]:
+        """The rooms as they are and as they would be empty, node after node; not to be changed."""
+        rooms, empties = self._rooms.ravel(), self._empties.ravel()
+        return (rooms.tolist(), empties.tolist()) if listed else (cast(Cells, rooms), cast(Cells, empties))
+
+    def capacity(self) -> Resources:
+        """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
+        taking, dims = self.grounds.taking, self.grounds.dims
+        if self._there is None:
+            self._there = _sums(self._empties[taking, placing.FREE : placing.FREE + len(dims)])
+        free = Resources.of(dict(zip(dims, self._there, strict=True)))
+        return free + self._held_on(np.flatnonzero(~taking))
+
+    def held_in(self, cluster: str) -> Resources:
+        """What our tasks hold in a cluster."""
+        return self._held_on(np.flatnonzero(self.grounds.cluster_of == self.grounds.cluster_number[cluster]))
+
+    def _held_on(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Resources:
+        held = Resources.of(dict(zip(self.grounds.dims, _sums(self._held[numbers]), strict=True)))
+        for number in self._values.keys() & set(numbers.tolist()) if self._values else ():
+            amounts = self._values[number].held.items()
+            held = held + Resources.of({name: amount for name, amount in amounts if name not in self.grounds.dims})
+        return held
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def put(self, states: Mapping[str, NodeState]) -> None:
+        """This is on these nodes from now on."""
+        self.version += 1
+        self._there = None
+        names = [name for name in states if name in self.grounds.number]
+        if not names:
+            return
+        numbers, row_of, dims = [self.grounds.number[name] for name in names], self.grounds.row_of, self.grounds.dims
+        self._rooms[numbers] = [row_of(states[name].room) for name in names]
+        self._empties[numbers] = [row_of(states[name].empty) for name in names]
+        self._held[numbers] = [[states[name].held.get(dim) for dim in dims] for name in names]
+        for number, name in zip(numbers, names, strict=True):
+            self._made.pop(number, None)
+            self._values.pop(number, None)
+            if not self._is_told(states[name]):
+                self._values[number] = states[name]
+
+    def _is_told(self, state: NodeState) -> bool:
+        """Whether rows say all there is to say."""
+        known, room = self.grounds.dim_number.keys(), state.room
+        names = (room.free.keys(), room.debt.keys(), state.held.keys())
+        return len(room.devices) <= self.grounds.devices and all(known >= some for some in names)
+
+    def move_in(self, profile: Profile, task: Task) -> None:
+        """A task is on its node from now on; what it takes although it is not free becomes debt."""
+        number, move = self._changed(profile, task)
+        if number in self._values or not move.is_told:
+            self.put({task.node: self.state(task.node).take(move.request, task.devices)})
+            return
+        self._hold(number, move, 1)
+        cells, room = self._cells, number * self.grounds.columns
+        cells[room + placing.TASKS] += 1
+        if move.request.whole_node:
+            for column in range(room + placing.FREE, room + self._debts):
+                cells[column] = min(cells[column], 0)
+            return
+        for free, debt, _, amount in move.amounts:
+            left = cells[room + free] - amount
+            if left < 0:
+                cells[room + debt] -= left
+                left = 0
+            cells[room + free] = left
+        for device in task.devices:
+            column = room + self._devices + device
+            cells[column] = max(cells[column] - move.request.gpu_milli, 0)
+
+    def move_out(self, profile: Profile, task: Task) -> None:
+        """A task has left its node. What becomes free pays debts first; no device has more than without our tasks."""
+        number, move = self._changed(profile, task)
+        if number in self._values or not move.is_told:
+            self.put({task.node: self.state(task.node).give(move.request, task.devices)})
+            return
+        self._hold(number, move, -1)
+        if move.request.whole_node:
+            self._rooms[number] = self._empties[number]
+            return
+        cells, room = self._cells, number * self.grounds.columns
+        cells[room + placing.TASKS] -= 1
+        for free, debt, _, amount in move.amounts:
+            freed = cells[room + free] + amount
+            if owed := cells[room + debt]:
+                paid = min(freed, owed)
+                cells[room + debt] = owed - paid
+                freed -= paid
+            cells[room + free] = freed
+        for device in task.devices:
+            column = room + self._devices + device
+            cells[column] = min(cells[column] + move.request.gpu_milli, self._empty_cells[column])
+
+    def _changed(self, profile: Profile, task: Task) -> tuple[int, _Move]:
+        """The number of the task's node, which is about to change, and what the task asks for."""
+        number = self.grounds.number[task.node]
+        self.version += 1
+        self._made.pop(number, None)
+        moves = self._moves.get(profile)
+        if moves is None:
+            moves = self._moves[profile] = {group.name: self._move(group.request) for group in profile.groups}
+        return number, moves[task.group]
+
+    def _move(self, request: Request) -> _Move:
+        known = [(self.grounds.dim_number.get(name), amount) for name, amount in request.resources.items()]
+        told = [(placing.FREE + dim, self._debts + dim, dim, amount) for dim, amount in known if dim is not None]
+        return _Move(request=request, amounts=tuple(told), is_told=len(told) == len(known))
+
+    def _hold(self, number: int, move: _Move, sign: int) -> None:
+        held, row = self._held_cells, number * len(self.grounds.dims)
+        for _, _, dim, amount in move.amounts:
+            held[row + dim] += sign * amount
+
+
+def _view(rows: Array) -> memoryview[int]:
+    return cast("memoryview[int]", memoryview(cast(Any, rows.ravel())))
+
+
+def _sums(rows: Array) -> list[int]:
+    """The sum of each column, however large: halves of words are added up apart."""
+    high, low = (rows >> _HALF).sum(axis=0), (rows & ((1 << _HALF) - 1)).sum(axis=0)
+    return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(high, low, strict=True)]
