@@ -90,19 +90,24 @@ def _rate_limit(holding: Holding, policy: Policy, starts: int) -> Limit | None:
 
 
 def _over_share(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
-    whole, limit = ledger.shares.usage, holding.fixed_limit
-    flow = holding.fixed_flow_with(ledger.least_usage(job))
+    usage, limit = ledger.least_usage(job), holding.fixed_limit
+    flow = holding.fixed_flow_with(usage)
     if job.lifetime_ms is not None or flow <= limit:
         return None
+    return Limit(waiting=over_share(holding, flow, ledger), alike=job if usage > limit else None)
+
+
+def over_share(holding: Holding, flow: int, ledger: Ledger) -> Waiting:
+    """One more job without a lifetime would bring such jobs of the queue to this flow."""
+    whole = ledger.shares.usage
     facts: Facts = {
         "queue": holding.name,
         "share": _part(flow, whole),
-        "limit": _part(limit, whole),
+        "limit": _part(holding.fixed_limit, whole),
         "nominal": _part(holding.nominal, whole),
         "divisor": ledger.shares.divisor / MICRO,
     }
-    alone = ledger.least_usage(job) > limit
-    return Limit(waiting=Waiting(reason=Reason.OVER_SHARE, facts=facts), alike=job if alone else None)
+    return Waiting(reason=Reason.OVER_SHARE, facts=facts)
 
 
 def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:

@@ -118,9 +118,12 @@ class Lines:
         rows = done.aside_row[:count].copy()
         known, lifetime = self.columns.known[rows], self.columns.lifetime[rows]
         bounds = np.where((known == NONE) & (lifetime != NONE), np.maximum(lifetime, 1), known)
+        lanes = self._roll.lanes_in(rows)
         return Asides(
             rows=rows,
-            profiles=self.columns.lane_profile[self._roll.lanes_in(rows)],
+            queues=self.columns.lane_queue[lanes],
+            profiles=self.columns.lane_profile[lanes],
+            flows=done.aside_flow[:count].copy(),
             why=done.aside_why[:count].copy(),
             bounds=bounds if self.rules.lifetime_bounds else known,
             promised=tuple(promised),
@@ -264,6 +267,7 @@ def _nothing_done(room: int) -> filling.Started:
         tasks=np.zeros((8 * room, placing.TASK), np.int64),
         aside_row=np.zeros(room, np.int64),
         aside_why=np.zeros(room, np.int64),
+        aside_flow=np.zeros(room, np.int64),
     )
 
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from muster.engine import waiting
 from muster.engine.filled import Filled
-from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, WOULD_DELAY
+from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
+from muster.engine.ledger import Ledger
+from muster.engine.limits import over_share
 from muster.engine.placement import Shortage, never_fits
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints
@@ -25,28 +27,39 @@ from muster.model.reasons import Reason
 
 
 class Asides(NamedTuple):
-    """Jobs that filling set aside: rows of the roll, why, how long each may be in the way (-1: for ever), and to whom
-    room is promised. Once the turn is over, they are told by their ids."""
+    """Jobs that filling set aside: rows of the roll, why, how long each may be in the way (-1: for ever), the flow that
+    is too much if it is their share, and to whom room is promised. When the turn is over they are told by their ids."""
 
     rows: Ints
+    queues: Ints
     profiles: Ints
     why: Ints
     bounds: Ints
+    flows: Ints
     promised: tuple[str, ...]
     jobs: Sequence[str] = ()
+
+
+class Told(NamedTuple):
+    """What numbers stand for when the turn is over, and what each profile lacks as it left the nodes."""
+
+    profiles: Sequence[Profile]
+    queues: Sequence[str]
+    ledger: Ledger
+    shortage_of: ShortageOf
 
 
 class Round:
     """What one round of a turn says of those who wait."""
 
     def __init__(self) -> None:
-        self.limited: list[tuple[Job, Reason]] = []
+        self.limited: list[tuple[str, int, Reason]] = []
         self.bounded = False
         self._said: list[tuple[str, Waiting] | Asides] = []
         self._blocked: list[tuple[str, Profile, Blocked] | Asides] = []
         self._reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.reasons: set[Reason] = set()
-        self._profiles: Sequence[Profile] = ()
+        self._told: Told | None = None
 
     def say(self, job: str, verdict: Waiting) -> None:
         """The job waits."""
@@ -59,7 +72,7 @@ class Round:
         """These wait as well."""
         self._said.append(asides)
         self._blocked.append(asides)
-        self.reasons |= {_REASONS[code] for code in np.unique(asides.why).tolist()}
+        self.reasons |= {reason for code, reason in _REASONS.items() if (asides.why == code).any()}
         self.bounded = self.bounded or bool((asides.bounds[asides.why == WOULD_DELAY] != NONE).any())
 
     def block(self, job: Job, why: Blocked) -> None:
@@ -72,26 +85,31 @@ class Round:
         self._reserved.append((job, reservation, why))
         self.reasons.add(Reason.RESERVED)
 
-    def as_seen_on(self, roll: Roll) -> Round:
-        """The same, told so that the roll may go on."""
+    def limit(self, job: Job, usage: int, verdict: Waiting) -> None:
+        """A limit holds the job back, which would use so much."""
+        self.say(job.id, verdict)
+        self.limited.append((job.queue, usage, verdict.reason))
+
+    def tell(self, roll: Roll, ledger: Ledger, shortage: ShortageOf) -> None:
+        """The turn is over, and the roll will go on: ids instead of rows."""
+        self._told = Told(roll.profiles.names, roll.queues.names, ledger, cache(shortage))
         told = {id(it): it._replace(jobs=roll.ids_in(it.rows)) for it in self._said if isinstance(it, Asides)}
         self._said = [told.get(id(it), it) for it in self._said]
         self._blocked = [told.get(id(it), it) for it in self._blocked]
-        self._profiles = roll.profiles.names
-        return self
 
-    def verdicts(self, fleet: Fleet, shortage: ShortageOf) -> Iterator[tuple[str, Waiting]]:
+    def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
         """One for each; what is short, as the turn leaves the nodes."""
-        shortage_of = cache(shortage)
+        assert self._told is not None
+        profiles, shortage_of = self._told.profiles, self._told.shortage_of
         for said in self._said:
             if isinstance(said, Asides):
-                yield from self._not_for_want_of_room(said, fleet)
+                yield from _not_for_want_of_room(said, self._told, fleet)
             else:
                 yield said
         for blocked in self._blocked:
             if isinstance(blocked, Asides):
                 for place in np.flatnonzero(blocked.why == NO_ROOM).tolist():
-                    profile = self._profiles[blocked.profiles[place]]
+                    profile = profiles[blocked.profiles[place]]
                     yield blocked.jobs[place], waiting.blocked(profile, _PLAINLY, shortage_of(profile))
             else:
                 yield blocked[0], waiting.blocked(blocked[1], blocked[2], shortage_of(blocked[1]))
@@ -99,19 +117,28 @@ class Round:
             short = None if why.only_delays else shortage_of(job.profile)
             yield job.id, waiting.reserved(reservation, why, short)
 
-    def _not_for_want_of_room(self, asides: Asides, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
-        never = cache(never_of)
-        for place in np.flatnonzero(asides.why != NO_ROOM).tolist():
-            job, bound = asides.jobs[place], int(asides.bounds[place])
-            if asides.why[place] == NEVER_FITS:
-                yield job, never(self._profiles[asides.profiles[place]], fleet)
-            else:
-                bound_ms = None if bound == NONE else bound
-                yield job, waiting.would_delay(bound_ms, Blocked(only_delays=True), asides.promised)
-
 
 _PLAINLY = Blocked(only_delays=False)
-_REASONS = {NO_ROOM: Reason.NO_ROOM, WOULD_DELAY: Reason.WOULD_DELAY, NEVER_FITS: Reason.NEVER_FITS}
+_REASONS = {
+    NO_ROOM: Reason.NO_ROOM,
+    WOULD_DELAY: Reason.WOULD_DELAY,
+    NEVER_FITS: Reason.NEVER_FITS,
+    OVER_SHARE: Reason.OVER_SHARE,
+}
+
+
+def _not_for_want_of_room(asides: Asides, told: Told, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
+    never = cache(never_of)
+    for place in np.flatnonzero(asides.why != NO_ROOM).tolist():
+        job, why, bound = asides.jobs[place], int(asides.why[place]), int(asides.bounds[place])
+        if why == NEVER_FITS:
+            yield job, never(told.profiles[asides.profiles[place]], fleet)
+        elif why == OVER_SHARE:
+            holding = told.ledger.queues[told.queues[asides.queues[place]]]
+            yield job, over_share(holding, int(asides.flows[place]), told.ledger)
+        else:
+            bound_ms = None if bound == NONE else bound
+            yield job, waiting.would_delay(bound_ms, Blocked(only_delays=True), asides.promised)
 
 
 def never_of(profile: Profile, fleet: Fleet) -> Waiting:
@@ -167,14 +194,14 @@ class Minutes:
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield action
 
-    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet, short: ShortageOf) -> Verdicts:
+    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> Verdicts:
         """One for each job the turn looked at."""
 
         def make() -> dict[str, Verdict]:
             made: dict[str, Verdict] = {}
             for part in self._moved:
                 made.update(part.verdicts() if isinstance(part, Filled) else [part])
-            made.update(last.verdicts(fleet, short))
+            made.update(last.verdicts(fleet))
             made.update(others)
             return made
 

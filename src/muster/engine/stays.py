@@ -64,6 +64,9 @@ class Givers(NamedTuple):
     lowest_priority: Ints
 
 
+_WORKED_OUT = ("ends", "givers", "_giving")
+
+
 class Stays:
     """The attempts that run, in the columns of muster.engine.runs."""
 
@@ -80,13 +83,16 @@ class Stays:
         """The same, to go on by themselves."""
         other = Stays(self.resident, self.roll, self.policy, self.now_ms)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
+        other.__dict__.update(
+            {name: self.__dict__[name] for name in ("ends", "givers", "_giving") if name in self.__dict__}
+        )
         return other
 
     # -- coming and going ------------------------------------------------------------------------------
 
     def start(self, run: Running) -> int:
-        """The turn starts a job; returns its row."""
-        self._forget()
+        """The turn starts a job, or what is left of one goes on; returns its row."""
+        self._forget(*() if run.started_ms == self.now_ms else ("givers", "_giving"))
         numbers, tasks = self.resident.numbers_of(run)
         return self._base + self.fresh.add(run, numbers, tasks)
 
@@ -111,7 +117,7 @@ class Stays:
 
     def leave(self, row: int) -> None:
         """The attempt in this row is evicted."""
-        self._forget()
+        self._forget("givers", "_giving")
         self._gone.add(row)
 
     def row_of(self, run: Running) -> int:
@@ -121,8 +127,8 @@ class Stays:
             return known
         return self._base + next(row for row, who in enumerate(self.fresh.who) if who is run)
 
-    def _forget(self) -> None:
-        for name in ("ends", "givers", "_giving"):
+    def _forget(self, *names: str) -> None:
+        for name in ("ends", *names):  # who starts now does not give way
             self.__dict__.pop(name, None)
 
     # -- reading ---------------------------------------------------------------------------------------

@@ -17,15 +17,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from muster.engine import waiting
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import suited_to
-from muster.engine.kernels.filling import NO_ROOM, Care
+from muster.engine.kernels.filling import NO_ROOM, OVER_SHARE, Care, Field
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
@@ -186,15 +184,17 @@ class _Turn:
         """Progressive filling over the queues' heads."""
         if self.horizon.promised and not self.policy.backfill:
             return
-        while (job := self._fill_by_itself()) is not None:
+        field = field_of(self.horizon)
+        while (job := self._fill_by_itself(field)) is not None:
             if limit := limit_on(job, self.ledger, self.policy, self.minutes.starts):
                 self._close_queue(job, limit)
-            elif not self._consider(job) and not self.policy.backfill:
+                continue
+            if not self._consider(job) and not self.policy.backfill:
                 break
+            field = field_of(self.horizon)
 
-    def _fill_by_itself(self) -> Job | None:
+    def _fill_by_itself(self, field: Field) -> Job | None:
         """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
-        field = field_of(self.horizon)
         job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.minutes.starts)
         self._note_started(self.lines.started())
         if (asides := self.lines.left_aside(sorted(self.horizon.promised))) is not None:
@@ -213,8 +213,12 @@ class _Turn:
 
     def _note_set_aside(self, asides: Asides) -> None:
         """Filling set jobs aside by itself."""
-        for number in np.unique(asides.profiles[asides.why == NO_ROOM]).tolist():
+        for number in set(asides.profiles[asides.why == NO_ROOM].tolist()):
             self.finder.note_full(self.roll.profiles.names[number])
+        over = (asides.why == OVER_SHARE).nonzero()[0]
+        for queue, profile in zip(asides.queues[over].tolist(), asides.profiles[over].tolist(), strict=True):
+            usage = int(self.ledger.shapes.usage[profile])
+            self.round.limited.append((self.roll.queues.names[queue], usage, Reason.OVER_SHARE))
         self.round.set_aside(asides)
 
     def _care(self) -> Care:
@@ -234,8 +238,7 @@ class _Turn:
         return self.lines.care(kinds, self.finder.who_may_take())
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
-        self.round.say(job.id, limit.waiting)
-        self.round.limited.append((job, limit.waiting.reason))
+        self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
         self.lines.close(job.queue, limit)
 
     def _consider(self, job: Job) -> bool:
@@ -380,10 +383,11 @@ class _Turn:
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             others.append((held.job.id, waiting.held(held)))
         self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
+        self.round.tell(self.roll, self.ledger, self.finder.shortage)
         return Plan(
             now_ms=self.now_ms,
             actions=self.minutes.actions(set(self.pending)),
-            verdicts=self.minutes.verdicts(self.round.as_seen_on(self.roll), others, self.fleet, self.finder.shortage),
+            verdicts=self.minutes.verdicts(self.round, others, self.fleet),
             heads=self.lines.first_heads(),
             wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round),
         )

@@ -11,7 +11,6 @@ from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
 from muster.engine.lines import Lines
 from muster.engine.minutes import Round
-from muster.model.jobs import Job
 from muster.model.policy import Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
@@ -93,17 +92,17 @@ def _is_any_decaying(ledger: Ledger) -> bool:
     return any(holding.flow > holding.usage for holding in ledger.queues.values())
 
 
-def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[Job, Reason]]) -> Iterator[int]:
+def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[str, int, Reason]]) -> Iterator[int]:
     """Flow falls below what a limit asks for."""
-    for job, reason in limited:
+    for queue, usage, reason in limited:
         if Happening.FLOW_DECAYED not in reason.until:
             continue
-        holding = ledger.queues[job.queue]
+        holding = ledger.queues[queue]
         if reason is Reason.OVER_SHARE:
             limit, account, used = holding.fixed_limit, holding.state.fixed, holding.fixed_usage
         else:
             limit, account, used = holding.nominal, holding.state.account, holding.usage
-        if used + ledger.least_usage(job) > limit:
+        if used + usage > limit:
             continue
         moment_ms = account.when_at_most(limit, snapshot.now_ms, snapshot.policy.half_time_ms)
         if moment_ms is not None:

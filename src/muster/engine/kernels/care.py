@@ -14,12 +14,10 @@ from muster.engine.kernels.jit import kernel
 def may_be_limited(
     roll: Roll, shapes: Shapes, books: Books, rules: Rules, starts: int, queue: int, profile: int, row: int
 ) -> bool:
-    """Whether a limit may forbid admitting the job; the planner knows for sure."""
+    """Whether a limit may forbid admitting the job, its share apart; the planner knows for sure."""
     if books.cordoned[queue] or starts >= rules.starts_per_turn or books.starts[queue] >= rules.starts_per_queue:
         return True
     usage, lifetime = shapes.usage[profile], roll.lifetime[row]
-    if lifetime == NONE and max(books.fixed_flow[queue], books.fixed_usage[queue] + usage) > books.fixed_limit[queue]:
-        return True
     if (
         lifetime > 0
         and books.has_budget[queue]
@@ -35,6 +33,12 @@ def may_be_limited(
             if books.user_has_quota[user] and books.user_held[user, resource] + asks > books.user_quota[user, resource]:
                 return True
     return False
+
+
+@kernel
+def fixed_flow_with(shapes: Shapes, books: Books, queue: int, profile: int) -> int:
+    """The flow of the queue's jobs without a lifetime if one more of them were admitted."""
+    return int(max(books.fixed_flow[queue], books.fixed_usage[queue] + shapes.usage[profile]))
 
 
 @kernel

@@ -87,13 +87,19 @@ def undo(ground: Cells, books: Cells, index: Cells, trial: Cells, mark: int) -> 
 def put(ground: Cells, books: Cells, index: Cells, trial: Cells, moves: Cells, is_trial: bool) -> None:
     """Tasks (group, node, devices, one after the other) are on their nodes at every moment, fitting or not."""
     for each in range(0, len(moves), TASK):
-        ask, node = ask_of(ground, moves[each + TASK_GROUP]), moves[each + TASK_NODE]
-        note(ground, books, trial, node)
-        for at in range(trial[MOMENTS]):
-            take(ground, books, trial[FIRST + at] + node * ground[COLUMNS], ask, moves[each + TASK_DEVICES])
-        changed(ground, books, index, trial, node)
+        group, node, devices = moves[each + TASK_GROUP], moves[each + TASK_NODE], moves[each + TASK_DEVICES]
+        put_one(ground, books, index, trial, group, node, devices)
         if not is_trial:
             trial[LENGTH] = 0
+
+
+@kernel
+def put_one(ground: Cells, books: Cells, index: Cells, trial: Cells, group: int, node: int, devices: int) -> None:
+    """A task is on its node at every moment, fitting or not."""
+    note(ground, books, trial, node)
+    for at in range(trial[MOMENTS]):
+        take(ground, books, trial[FIRST + at] + node * ground[COLUMNS], ask_of(ground, group), devices)
+    changed(ground, books, index, trial, node)
 
 
 @kernel

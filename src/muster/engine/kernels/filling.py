@@ -31,8 +31,8 @@ DONE, LIMITED, CAREFUL, BLOCKED, TIED, FULL_OUTPUT = range(6)
 """Why the loop came back: nobody is left to offer; a limit may hold the head back; the head needs a careful look
 before it starts, or because it does not; two jobs of one moment must be told apart; the output is full."""
 
-NO_ROOM, WOULD_DELAY, NEVER_FITS = range(3)
-"""Why a head was set aside."""
+NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
+"""Why a head was set aside; the last one closes its queue."""
 
 
 class Roll(NamedTuple):
@@ -176,3 +176,4 @@ class Started(NamedTuple):
     tasks: Ints
     aside_row: Ints
     aside_why: Ints
+    aside_flow: Ints  # what jobs without a lifetime would bring their queue to, if that is why

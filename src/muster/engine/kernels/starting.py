@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.care import may_be_limited, may_overtake, needs_care
-from muster.engine.kernels.changes import undo
+from muster.engine.kernels.care import fixed_flow_with, may_be_limited, may_overtake, needs_care
+from muster.engine.kernels.changes import put_one, undo
 from muster.engine.kernels.filling import (
     CAREFUL,
     DONE,
@@ -12,6 +12,7 @@ from muster.engine.kernels.filling import (
     NEVER_FITS,
     NO_ROOM,
     NONE,
+    OVER_SHARE,
     TIED,
     WOULD_DELAY,
     Books,
@@ -24,11 +25,23 @@ from muster.engine.kernels.filling import (
     Shapes,
     Started,
 )
+from muster.engine.kernels.fitting import holds
 from muster.engine.kernels.gangs import place_gang
 from muster.engine.kernels.hunger import order_queues, reorder_first
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.offering import bound_of, set_aside
-from muster.engine.kernels.placing import ANSWER, LENGTH, MOMENTS, OPEN, PLACED, SIGN, TASK
+from muster.engine.kernels.placing import (
+    ANSWER,
+    FIRST,
+    LENGTH,
+    MOMENTS,
+    OPEN,
+    PLACED,
+    SIGN,
+    TASK,
+    TASK_DEVICES,
+    TASK_NODE,
+)
 
 
 @kernel
@@ -65,13 +78,23 @@ def fill(
             continue
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row):
             return LIMITED, queue
+        flow = fixed_flow_with(shapes, books, queue, profile)
+        if roll.lifetime[row] == NONE and flow > books.fixed_limit[queue]:
+            if shapes.usage[profile] > books.fixed_limit[queue] or not close_for_all(lines, limits, queue):
+                return LIMITED, queue
+            done.aside_flow[done.size[2]] = flow
+            note_aside(done, row, OVER_SHARE)
+            continue
         bound = 0
         if shapes.is_full[profile] == 0:
-            if shapes.is_rigid[profile] == 0 or may_overtake(roll, field, row):
+            if shapes.is_rigid[profile] == 0:
                 return CAREFUL, queue
             moments = moments_met(roll, rules, field, row)
             cluster = find_cluster(field, profile, moments)
             if cluster != NONE:
+                if may_overtake(roll, field, row) and (not rules.lifetime_bounds or overtakes(field, profile, moments)):
+                    undo(field.ground, field.books, field.by_tightness, field.trial, 0)
+                    return CAREFUL, queue
                 write_down(roll, shapes, books, field, done, queue, profile, row, cluster)
                 lines.out[row] = 1
                 lines.stale[queue] = 1
@@ -189,10 +212,62 @@ def write_start(roll: Roll, shapes: Shapes, books: Books, queue: int, profile: i
 
 
 @kernel
+def overtakes(field: Field, profile: int, moments: int) -> bool:
+    """Whether the job, just placed now and at so many moments, would be in the way at a later promised moment."""
+    trial, first = field.trial, int(field.trial[FIRST])
+    mark, in_the_way = int(trial[LENGTH]), False
+    trial[MOMENTS] = 1
+    for later in range(1 + moments, 1 + len(field.starts)):
+        trial[FIRST] = trial[FIRST + later]
+        field.books[trial[FIRST] - 1] = 0
+        in_the_way = in_the_way or not fits_as_placed(field, profile)
+        undo(field.ground, field.books, field.by_tightness, trial, mark)
+    trial[FIRST] = first
+    trial[MOMENTS] = 1 + moments
+    return in_the_way
+
+
+@kernel
+def fits_as_placed(field: Field, profile: int) -> bool:
+    """Whether the job just placed fits where it is at the first moment of the trial; it is put there on trial."""
+    trial, cell = field.trial, int(field.trial[ANSWER])
+    for place in range(field.first_group[profile], field.first_group[profile + 1]):
+        group = field.groups[place]
+        for _ in range(field.widths[place]):
+            node, devices = trial[cell + TASK_NODE], trial[cell + TASK_DEVICES]
+            if not holds(field.ground, field.books, trial, group, node, devices):
+                return False
+            put_one(field.ground, field.books, field.by_tightness, trial, group, node, devices)
+            cell += TASK
+    return True
+
+
+@kernel
+def close_for_all(lines: Lines, limits: Limits, queue: int) -> bool:
+    """The queue offers nobody any more; False if there is no place to write that down."""
+    place = limits.many[queue]
+    if place == limits.user.shape[1]:
+        return False
+    limits.user[queue, place] = NONE
+    limits.resource[queue, place] = NONE
+    limits.profile[queue, place] = NONE
+    limits.lifetime[queue, place] = NONE
+    limits.many[queue] = place + 1
+    lines.stale[queue] = 1
+    return True
+
+
+@kernel
 def leave_aside(lines: Lines, done: Started, queue: int, profile: int, row: int, why: int, bound: int) -> None:
     """The head waits: write down why, and offer others."""
+    note_aside(done, row, why)
+    set_aside(lines, queue, profile, bound)
+
+
+@kernel
+def note_aside(done: Started, row: int, why: int) -> None:
+    """Write down why a head waits."""
     at = done.size[2]
     done.aside_row[at] = row
     done.aside_why[at] = why
     done.size[2] = at + 1
-    set_aside(lines, queue, profile, bound)
