@@ -17,9 +17,10 @@ from muster.engine.grounds import Array, Grounds, grounds_of
 from muster.engine.kernels import placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
+from muster.model.made import MadeMapping
 from muster.model.nodes import Request
 from muster.model.resources import Resources
-from muster.model.snapshot import Nodes, NodeState, Snapshot
+from muster.model.snapshot import NodeState, Snapshot
 
 _HALF = 31  # bits: sums of halves stay inside a word
 
@@ -98,7 +99,7 @@ class Floor:
         """The floor as it is now, for a snapshot."""
         return Sight(self)
 
-    def nodes(self) -> Nodes:
+    def nodes(self) -> MadeMapping[NodeState]:
         """What is on each node now, made when someone looks."""
         version = self.version
 
@@ -107,7 +108,7 @@ class Floor:
                 raise LookupError("the nodes have moved on: look at a snapshot before the world does")
             return {name: self.state(name) for name in self.grounds.names}
 
-        return Nodes(self.grounds.number, make)
+        return MadeMapping(make, self.grounds.number)
 
     def state(self, name: str) -> NodeState:
         """What is on a node."""

@@ -6,7 +6,7 @@ offers its next job of another profile; a limit closes it for all whom the limit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,8 @@ class Lines:
             is_full=np.zeros(len(shapes.usage), np.int64),
             scarce=np.full(len(shapes.usage), NONE, np.int64),
             scarce_at=np.full(len(shapes.usage), NONE, np.int64),
+            delays=np.zeros(len(shapes.usage), np.int64),
+            delays_at=np.full(len(shapes.usage), NONE, np.int64),
         )
         self.lines = filling.Lines(
             heap=np.zeros(lanes, np.int64),
@@ -87,6 +89,7 @@ class Lines:
     def next_to_look_at(self, books: Books, care: Care, field: Field, starts: int) -> Job | None:
         """Fill on until a head needs a careful look; None when nobody is left to offer. The turn has had `starts`."""
         self._done.size[:] = (0, 0, 0, starts)
+        self.shapes.delays_at[:] = NONE  # there may be other promises by now
         while True:
             why, queue = self._face(starting.fill)(
                 self.columns, self.lines, self.limits, self.shapes, books, self.rules, care, field, self._done
@@ -221,13 +224,16 @@ class Lines:
         """How many queues have queued jobs."""
         return int((self.columns.queue_lane != NONE).sum())
 
-    def first_to_age(self, cordoned: Ints) -> Iterator[int]:
-        """When the oldest of each lane was submitted, of queues that are not cordoned, if it ever fits."""
+    def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
+        """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they
+        ever fit and their queue is not cordoned."""
         columns = self.columns
         lanes = np.flatnonzero(columns.lane_count > 0)
         lanes = lanes[cordoned[columns.lane_queue[lanes]] == 0]
         lanes = lanes[self.shapes.never_fits[columns.lane_profile[lanes]] != 1]
-        return (int(submit_ms) for submit_ms in np.unique(columns.submit[columns.lane_first[lanes]]))
+        submitted = columns.submit[columns.lane_first[lanes]]
+        submitted = submitted[submitted > since_ms]
+        return int(submitted.min()) if len(submitted) else None
 
     def take(self, job: Job) -> None:
         """The job was started or got a reservation."""

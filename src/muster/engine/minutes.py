@@ -22,7 +22,8 @@ from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
-from muster.model.plan import Action, Actions, Admit, Evict, Promise, Start, Verdict, Verdicts, Waiting
+from muster.model.made import Made, MadeMapping
+from muster.model.plan import Action, Admit, Evict, Promise, Start, Verdict, Waiting
 from muster.model.reasons import Reason
 
 
@@ -182,7 +183,7 @@ class Minutes:
         """Evictions first; `pending` jobs keep the last promise made to them."""
         lasting = [*self.evictions, *self._lasting(pending)]
         many = sum(2 * len(part) if isinstance(part, Filled) else 1 for part in lasting)
-        return Actions(many, lambda: [action for part in lasting for action in _spread(part)])
+        return Made(lambda: (action for part in lasting for action in _spread(part)), many)
 
     def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
         """What comes of all rounds: who was promised something and starts after all just starts."""
@@ -194,7 +195,7 @@ class Minutes:
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield action
 
-    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> Verdicts:
+    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> MadeMapping[Verdict]:
         """One for each job the turn looked at."""
 
         def make() -> dict[str, Verdict]:
@@ -205,7 +206,7 @@ class Minutes:
             made.update(others)
             return made
 
-        return Verdicts(make)
+        return MadeMapping(make)
 
 
 def _spread(part: Action | Filled) -> Iterator[Action]:

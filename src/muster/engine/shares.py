@@ -73,7 +73,9 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     entitled = dict.fromkeys(demands, 0)
     left, weight_left = whole, sum(weights[name] for name in demands if demands[name])
     hungry = [name for name in demands if demands[name]]
-    for name in sorted(hungry, key=lambda name: (Fraction(demands[name], weights[name]), name)):
+    is_even = len({weights[name] for name in hungry}) <= 1  # then demands say it all, and fast
+    per_weight = {name: demands[name] if is_even else Fraction(demands[name], weights[name]) for name in hungry}
+    for name in sorted(hungry, key=lambda name: (per_weight[name], name)):
         share = min(demands[name], left * weights[name] // weight_left)
         entitled[name] = share
         left -= share

@@ -38,8 +38,10 @@ def next_wake(
 def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:
     """A waiting job turns aged, and could take a reservation."""
     if snapshot.policy.reservations:
-        for submit_ms in lines.first_to_age(ledger.columns.cordoned):
-            yield submit_ms + snapshot.policy.aging_after_ms
+        after_ms = snapshot.policy.aging_after_ms
+        submit_ms = lines.next_to_age(snapshot.now_ms - after_ms, ledger.columns.cordoned)
+        if submit_ms is not None:
+            yield submit_ms + after_ms
 
 
 def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round) -> Iterator[int]:

@@ -6,11 +6,10 @@ inside one turn but is never over-full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from muster.model.jobs import Reservation, Task
 from muster.model.reasons import Facts, Reason
@@ -76,43 +75,6 @@ class Promise(NamedTuple):
 Action = Evict | Return | Admit | Start | Promise
 
 
-class Actions(Sequence[Action]):
-    """Actions that are made when someone looks: a turn that starts a million tasks writes columns, not objects."""
-
-    def __init__(self, many: int, make: Callable[[], list[Action]]) -> None:
-        self._many = many
-        self._make = make
-
-    @cached_property
-    def _made(self) -> tuple[Action, ...]:
-        return tuple(self._make())
-
-    def __len__(self) -> int:
-        return self._many
-
-    @overload
-    def __getitem__(self, place: int) -> Action: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Action, ...]: ...
-    def __getitem__(self, place: int | slice) -> Action | tuple[Action, ...]:
-        return self._made[place]
-
-    def __iter__(self) -> Iterator[Action]:
-        return iter(self._made)
-
-    def __eq__(self, other: object) -> bool:
-        return self._made == (other._made if isinstance(other, Actions) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._made)
-
-    def __repr__(self) -> str:
-        return repr(self._made)
-
-    def __reduce__(self) -> tuple[type[tuple[Action, ...]], tuple[tuple[Action, ...]]]:
-        return tuple, (self._made,)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """The job starts in this turn."""
@@ -151,32 +113,6 @@ class Victim:
 
 
 Verdict = Started | StillRunning | Waiting | Victim
-
-
-class Verdicts(Mapping[str, Verdict]):
-    """Verdicts that are made when someone looks."""
-
-    def __init__(self, make: Callable[[], dict[str, Verdict]]) -> None:
-        self._make = make
-
-    @cached_property
-    def _made(self) -> dict[str, Verdict]:
-        return self._make()
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
-
-    def __getitem__(self, job: str) -> Verdict:
-        return self._made[job]
-
-    def __repr__(self) -> str:
-        return repr(self._made)
-
-    def __reduce__(self) -> tuple[type[dict[str, Verdict]], tuple[dict[str, Verdict]]]:
-        return dict, (self._made,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,9 @@ The order of the tuples means nothing, except that a lane's jobs stand in their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from typing import overload
 
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
@@ -38,88 +37,12 @@ class NodeState:
         return NodeState(empty=self.empty, room=room, held=self.held - request.resources)
 
 
-class Nodes(Mapping[str, NodeState]):
-    """What is on each node, made when someone looks: a turn reads columns and needs none of it.
-
-    Who keeps a snapshot for later looks before the world goes on; after that it is too late.
-    """
-
-    __slots__ = ("_made", "_make", "_names")
-
-    def __init__(self, names: Collection[str], make: Callable[[], dict[str, NodeState]]) -> None:
-        self._names = names
-        self._make = make
-        self._made: dict[str, NodeState] | None = None
-
-    def all(self) -> dict[str, NodeState]:
-        """All of them, from now on kept."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __getitem__(self, name: str) -> NodeState:
-        return self.all()[name]
-
-    def __repr__(self) -> str:
-        return repr(self.all())
-
-    def __reduce__(self) -> tuple[type[dict[str, NodeState]], tuple[dict[str, NodeState]]]:
-        return dict, (self.all(),)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """Queued jobs of one queue with the same profile, class and priority; oldest first."""
 
     profile: Profile
     jobs: tuple[Job, ...]
-
-
-class Lanes(Sequence[Lane]):
-    """The lanes of a queue, made when someone looks: a turn reads columns and needs none of them.
-
-    Who keeps a snapshot for later looks before the world goes on; after that it is too late.
-    """
-
-    __slots__ = ("_made", "_make")
-
-    def __init__(self, make: Callable[[], tuple[Lane, ...]]) -> None:
-        self._make = make
-        self._made: tuple[Lane, ...] | None = None
-
-    def all(self) -> tuple[Lane, ...]:
-        """All of them, from now on kept."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-    def __len__(self) -> int:
-        return len(self.all())
-
-    @overload
-    def __getitem__(self, place: int) -> Lane: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Lane, ...]: ...
-    def __getitem__(self, place: int | slice) -> Lane | tuple[Lane, ...]:
-        return self.all()[place]
-
-    def __eq__(self, other: object) -> bool:
-        return self.all() == (other.all() if isinstance(other, Lanes) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.all())
-
-    def __repr__(self) -> str:
-        return repr(self.all())
-
-    def __reduce__(self) -> tuple[type[tuple[Lane, ...]], tuple[tuple[Lane, ...]]]:
-        return tuple, (self.all(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +97,7 @@ class Snapshot:
     nodes: Mapping[str, NodeState]
     queues: tuple[QueueState, ...] = ()
     users: tuple[UserState, ...] = ()
-    running: tuple[Running, ...] = ()
+    running: Sequence[Running] = ()
     pending: tuple[Pending, ...] = ()
     held: tuple[Held, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
@@ -186,6 +109,7 @@ class Snapshot:
         for state in self.queues:
             len(state.lanes)
         dict(self.nodes)
+        tuple(self.running)
 
     def next_attempt(self, job: Job) -> int:
         """The number a new attempt of the job gets; `attempts` holds those that had one."""

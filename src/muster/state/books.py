@@ -7,10 +7,11 @@ from functools import partial
 from muster.engine.roll import Roll
 from muster.model.flow import Account
 from muster.model.jobs import Job, Task, least_usage_of, resources_of, usage_of
+from muster.model.made import Made
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
-from muster.model.snapshot import Lane, Lanes, QueueState
+from muster.model.snapshot import Lane, QueueState
 
 
 class QueueBooks:
@@ -41,7 +42,7 @@ class QueueBooks:
                 charged=self._charged,
                 demand=self._demand,
                 active_ms=self._active_ms,
-                lanes=Lanes(partial(self._lanes, self._changes)),
+                lanes=Made(partial(self._lanes, self._changes)),
             )
         return self._frozen
 

@@ -6,8 +6,10 @@ lost attempt brings the job back to queued, with its submit time and priority ke
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 
 from muster.engine.columns import Columns
 from muster.engine.roll import Roll
@@ -15,6 +17,7 @@ from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task, resources_of
+from muster.model.made import Made
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
@@ -103,13 +106,18 @@ class State:
             users=tuple(
                 UserState(user=user, started=self._by_user.get(user.name, NOTHING)) for user in self._users.values()
             ),
-            running=tuple(self.running.values()),
+            running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             columns=Columns(roll=self._roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
+
+    def _running_as_of(self, version: int) -> Iterable[Running]:
+        if version != self._runs.version:
+            raise LookupError("running jobs have come or gone: look at a snapshot before the world goes on")
+        return self.running.values()
 
     def _can_wait(self, event: ev.Event) -> bool:
         """Whether the event gives a turn that had nothing to decide nothing new to decide either.

@@ -95,6 +95,8 @@ class Shapes(NamedTuple):
     is_full: Ints  # there is no room for it, promised or not
     scarce: Ints  # the resource it lacks, if it was worked out after `scarce_at` starts of this turn
     scarce_at: Ints
+    delays: Ints  # at how few promised moments it finds no room, worked out after `delays_at` starts
+    delays_at: Ints
 
 
 class Books(NamedTuple):

@@ -90,7 +90,8 @@ def fill(
             if shapes.is_rigid[profile] == 0:
                 return CAREFUL, queue
             moments = moments_met(roll, rules, field, row)
-            cluster = find_cluster(field, profile, moments)
+            is_known = shapes.delays_at[profile] == done.size[3] and shapes.delays[profile] <= moments
+            cluster = NONE if is_known else find_cluster(field, profile, moments)
             if cluster != NONE:
                 if may_overtake(roll, field, row) and (not rules.lifetime_bounds or overtakes(field, profile, moments)):
                     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
@@ -99,7 +100,10 @@ def fill(
                 lines.out[row] = 1
                 lines.stale[queue] = 1
                 continue
-            if len(field.starts) > 0 and is_room_regardless(field, profile):
+            if is_known or (len(field.starts) > 0 and is_room_regardless(field, profile)):
+                if not is_known:
+                    shapes.delays_at[profile] = done.size[3]
+                    shapes.delays[profile] = moments
                 bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
             else:
                 shapes.is_full[profile] = 1
