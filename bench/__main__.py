@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from bench.calibration import calibration
+from bench.memory import memory
 from bench.simulate import simulate
 
-BENCHMARKS = {"simulate": simulate}
+BENCHMARKS = {"simulate": simulate, "memory": memory}
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 

@@ -22,7 +22,15 @@ JOBS = st.builds(
     queue=st.sampled_from("xyz"),
     profile=st.sampled_from(PROFILES),
     submit_ms=st.integers(0, 5),
+    user=st.sampled_from(["", "u"]),
+    job_set=st.sampled_from(["", "s"]),
+    priority_class=st.just(0),
     priority=st.integers(0, 1),
+    lifetime_ms=st.sampled_from([None, 0, 5]),
+    expected_ms=st.sampled_from([None, 0, 7]),
+    time_limit_ms=st.sampled_from([None, 9]),
+    retries=st.integers(0, 1),
+    after=st.sampled_from([(), ("other",)]),
 )
 
 
@@ -36,7 +44,7 @@ def test_property_a_roll_holds_its_lanes_in_order_whoever_comes_and_goes(steps: 
                 roll.add(step)
         elif standing:
             gone = standing.pop(sorted(standing)[step % len(standing)])
-            roll.remove(gone)
+            roll.remove(gone.id)
     assert len(roll) == len(standing)
     for queue in "xyz":
         lanes: dict[tuple[Profile, int], list[Job]] = {}

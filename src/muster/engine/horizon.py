@@ -19,10 +19,10 @@ import numpy as np
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
 from muster.engine.placement import Headcount, Leaving, Placer
-from muster.engine.roll import NONE
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, Rights, Stays
+from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
 from muster.model.snapshot import Snapshot

@@ -1,25 +1,27 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
 One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first. State
-keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13).
+keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13). No job is
+kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine.columns import Columns, Sight
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.table import NONE, Table
 from muster.model.jobs import Job, Profile
+from muster.model.names import name_key
 from muster.model.resources import Weights
 from muster.model.snapshot import Lane, Snapshot
 
-NONE = -1
 RANK_STEP = 1 << 20
 _LOOKS = 64
 
@@ -43,26 +45,45 @@ class RollColumns(NamedTuple):
     next: Ints
 
 
+class Traits(NamedTuple):
+    """What decides, among jobs of one lane, who is freer to start."""
+
+    known_ms: int | None
+    lifetime_ms: int | None
+    user: str
+
+
+class _Rest(NamedTuple):
+    """What few jobs have, and no decision about a queued job needs."""
+
+    job_set: str = ""
+    expected_ms: int | None = None
+    time_limit_ms: int | None = None
+    retries: int = 0
+    after: tuple[str, ...] = ()
+
+
 class Roll:
     """The queued jobs of all queues. `version` changes with every job that comes or goes."""
 
     def __init__(self) -> None:
         self.version = 0
-        self.jobs: list[Job | None] = []
         self.row_of: dict[str, int] = {}
+        self._ids: list[str | None] = []
+        self._rest: dict[int, _Rest] = {}
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
         self._lane_of: dict[tuple[int, int, int, int], int] = {}
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
-        self._rows = _Table("submit", "rank", "lifetime", "known", "user", "next", "previous", "lane")
-        self._lanes = _Table(
+        self._rows = Table("submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"))
+        self._lanes = Table(
             "queue", "profile", "priority_class", "priority", "first", "last", "next", "previous", "count"
         )
-        self._heads = _Table("lane")
-        self._waiting = _Table("count")  # by profile
-        self._run: tuple[int, Any, int] = (NONE, None, 0)
+        self._heads = Table("lane")
+        self._waiting = Table("count")  # by profile
+        self._run: tuple[int, str, int] = (NONE, "", 0)
         self._newest = NONE
         self._shapes: ShapeTable | None = None
 
@@ -100,39 +121,55 @@ class Roll:
 
     def columns(self) -> RollColumns:
         """The columns as they are now; they change with the roll."""
-        rows, lanes = self._rows, self._lanes
+        rows, lanes = self._rows.array, self._lanes.array
         return RollColumns(
-            lane_queue=lanes["queue"],
-            lane_profile=lanes["profile"],
-            lane_class=lanes["priority_class"],
-            lane_priority=lanes["priority"],
-            lane_first=lanes["first"],
-            lane_next=lanes["next"],
-            lane_count=lanes["count"],
-            queue_lane=self._heads["lane"],
-            submit=rows["submit"],
-            rank=rows["rank"],
-            lifetime=rows["lifetime"],
-            known=rows["known"],
-            user=rows["user"],
-            next=rows["next"],
+            lane_queue=lanes("queue"),
+            lane_profile=lanes("profile"),
+            lane_class=lanes("priority_class"),
+            lane_priority=lanes("priority"),
+            lane_first=lanes("first"),
+            lane_next=lanes("next"),
+            lane_count=lanes("count"),
+            queue_lane=self._heads.array("lane"),
+            submit=rows("submit"),
+            rank=rows("rank"),
+            lifetime=rows("lifetime"),
+            known=rows("known"),
+            user=rows("user"),
+            next=rows("next"),
         )
 
     def job(self, row: int) -> Job:
         """The job in that row."""
-        job = self.jobs[row]
-        assert job is not None, f"row {row} is empty"
-        return job
+        job_id, rows, lanes = self._ids[row], self._rows, self._lanes
+        assert job_id is not None, f"row {row} is empty"
+        lane, traits = rows["lane"][row], self._traits(row)
+        rest = self._rest.get(row) or _Rest(expected_ms=traits.known_ms)
+        return Job(
+            id=job_id,
+            queue=self.queues.names[lanes["queue"][lane]],
+            profile=self.profiles.names[lanes["profile"][lane]],
+            submit_ms=rows["submit"][row],
+            user=traits.user,
+            job_set=rest.job_set,
+            priority_class=lanes["priority_class"][lane],
+            priority=lanes["priority"][lane],
+            lifetime_ms=traits.lifetime_ms,
+            expected_ms=rest.expected_ms,
+            time_limit_ms=rest.time_limit_ms,
+            retries=rest.retries,
+            after=rest.after,
+        )
 
     def lanes_of(self, queue: str) -> tuple[Lane, ...]:
         """The lanes of a queue as values."""
         if queue not in self.queues:
             return ()
-        lane, lanes, found = int(self._heads["lane"][self.queues[queue]]), self._lanes, []
+        lane, lanes, found = self._heads["lane"][self.queues[queue]], self._lanes, []
         while lane != NONE:
             jobs = tuple(self.job(row) for row in self._rows_of(lane))
             found.append(Lane(profile=self.profiles.names[lanes["profile"][lane]], jobs=jobs))
-            lane = int(lanes["next"][lane])
+            lane = lanes["next"][lane]
         return tuple(found)
 
     def shapes(self, weights: Weights) -> ShapeTable:
@@ -142,33 +179,50 @@ class Roll:
         self._shapes.catch_up()
         return self._shapes
 
-    def has_one_before(self, job: Job, is_as_free: Callable[[Job], bool]) -> bool:
+    def has_one_before(self, job: Job, is_as_free: Callable[[Traits], bool]) -> bool:
         """Whether some of the first in the job's lane, were it to join, stands before it and is as free to start."""
         if job.queue not in self.queues or job.profile not in self.profiles:
             return False
         key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority)
         if key not in self._lane_of:
             return False
-        first = (self.job(row) for row in islice(self._rows_of(self._lane_of[key]), _LOOKS))
-        return any(_age(other) < _age(job) and is_as_free(other) for other in first)
+        first = islice(self._rows_of(self._lane_of[key]), _LOOKS)
+        return any(self._is_before(row, job) and is_as_free(self._traits(row)) for row in first)
 
     def ids_in(self, rows: Ints) -> list[str]:
         """The ids of the jobs in these rows."""
-        return [self.job(row).id for row in rows.tolist()]
+        ids = self._ids
+        return [ids[row] or "" for row in rows.tolist()]
 
     def lanes_in(self, rows: Ints) -> Ints:
         """The lanes that rows stand in."""
-        return self._rows["lane"][rows]
+        return self._rows.array("lane")[rows].astype(np.int64)
 
     def waiting_with(self) -> Ints:
         """How many queued jobs have each profile."""
-        return self._waiting["count"]
+        return self._waiting.array("count")
+
+    def _traits(self, row: int) -> Traits:
+        rows = self._rows
+        known_ms, lifetime_ms = rows["known"][row], rows["lifetime"][row]
+        return Traits(
+            None if known_ms == NONE else known_ms,
+            None if lifetime_ms == NONE else lifetime_ms,
+            self.users.names[rows["user"][row]],
+        )
+
+    def _is_before(self, row: int, job: Job) -> bool:
+        """Whether the job in that row is older; of one age, names decide."""
+        submit_ms, job_id = self._rows["submit"][row], self._ids[row]
+        return submit_ms < job.submit_ms or (
+            submit_ms == job.submit_ms and job_id is not None and name_key(job_id) < job.key
+        )
 
     def _rows_of(self, lane: int) -> Iterator[int]:
-        row = int(self._lanes["first"][lane])
+        row, following = self._lanes["first"][lane], self._rows["next"]
         while row != NONE:
             yield row
-            row = int(self._rows["next"][row])
+            row = following[row]
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -184,30 +238,33 @@ class Roll:
         self.version += 1
         lane = self._lane(job)
         row = self._free_rows.pop() if self._free_rows else self._rows.grow()
-        if row == len(self.jobs):
-            self.jobs.append(job)
+        if row == len(self._ids):
+            self._ids.append(job.id)
         else:
-            self.jobs[row] = job
+            self._ids[row] = job.id
         self.row_of[job.id] = row
-        rows = self._rows
+        rows, known_ms = self._rows, job.known_ms
         rows["submit"][row] = job.submit_ms
         rows["rank"][row] = self._rank(job)
         rows["lifetime"][row] = NONE if job.lifetime_ms is None else job.lifetime_ms
-        rows["known"][row] = NONE if job.known_ms is None else job.known_ms
+        rows["known"][row] = NONE if known_ms is None else known_ms
         rows["user"][row] = self.users.number(job.user)
         rows["lane"][row] = lane
+        if job.job_set or job.time_limit_ms is not None or job.retries or job.after:
+            self._rest[row] = _Rest(job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after)
         self._link(row, lane, self._before(job, lane))
         self._waiting["count"][self._lanes["profile"][lane]] += 1
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job_id: str) -> None:
         """A job left the line."""
         self.version += 1
-        row = self.row_of.pop(job.id)
+        row = self.row_of.pop(job_id)
         rows, lanes = self._rows, self._lanes
-        lane, previous, following = int(rows["lane"][row]), rows["previous"][row], rows["next"][row]
+        lane, previous, following = rows["lane"][row], rows["previous"][row], rows["next"][row]
         (rows["next"] if previous != NONE else lanes["first"])[previous if previous != NONE else lane] = following
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
-        self.jobs[row] = None
+        self._ids[row] = None
+        self._rest.pop(row, None)
         self._free_rows.append(row)
         self._waiting["count"][lanes["profile"][lane]] -= 1
         lanes["count"][lane] -= 1
@@ -216,33 +273,31 @@ class Roll:
 
     def rank_those_of(self, submit_ms: int) -> None:
         """Work out the order, by name, of all jobs submitted at one moment."""
-        submits = self._rows["submit"]
-        found = [int(row) for row in np.flatnonzero(submits == submit_ms) if self.jobs[row] is not None]
-        found.sort(key=lambda row: self.job(row).key)
-        for place, row in enumerate(found, 1):
+        rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
+        found = [(name_key(job_id), row) for row in rows if (job_id := self._ids[row]) is not None]
+        for place, (_, row) in enumerate(sorted(found), 1):
             self._rows["rank"][row] = place * RANK_STEP
 
     def _rank(self, job: Job) -> int:
         """Jobs that come in order get their rank at once; others when it is first asked for."""
-        submit_ms, key, rank = self._run
+        submit_ms, last, rank = self._run
         if job.submit_ms > self._newest:
             self._newest = job.submit_ms
-            self._run = (job.submit_ms, job.key, RANK_STEP)
-        elif job.submit_ms == submit_ms and job.key > key:
-            self._run = (submit_ms, job.key, rank + RANK_STEP)
+            self._run = (job.submit_ms, job.id, RANK_STEP)
+        elif job.submit_ms == submit_ms and job.key > name_key(last):
+            self._run = (submit_ms, job.id, rank + RANK_STEP)
         else:
             return 0
         return self._run[2]
 
     def _before(self, job: Job, lane: int) -> int:
         """The row of the lane after which the job stands."""
-        last = int(self._lanes["last"][lane])
-        age = (job.submit_ms, job.key)
-        if last == NONE or _age(self.job(last)) < age:
+        last = self._lanes["last"][lane]
+        if last == NONE or self._is_before(last, job):
             return last
         before = NONE
         for row in self._rows_of(lane):  # who comes back is old, and stands near the front
-            if _age(self.job(row)) > age:
+            if not self._is_before(row, job):
                 break
             before = row
         return before
@@ -269,7 +324,7 @@ class Roll:
         lanes["priority_class"][lane], lanes["priority"][lane] = job.priority_class, job.priority
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
         lanes["count"][lane] = 0
-        following = int(self._heads["lane"][queue])
+        following = self._heads["lane"][queue]
         lanes["next"][lane] = following
         if following != NONE:
             lanes["previous"][following] = lane
@@ -279,50 +334,13 @@ class Roll:
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
         lanes = self._lanes
-        previous, following = int(lanes["previous"][lane]), int(lanes["next"][lane])
+        previous, following = lanes["previous"][lane], lanes["next"][lane]
         if previous != NONE:
             lanes["next"][previous] = following
         else:
             self._heads["lane"][lanes["queue"][lane]] = following
         if following != NONE:
             lanes["previous"][following] = previous
-        names = ("queue", "profile", "priority_class", "priority")
-        queue, profile, priority_class, priority = (int(lanes[name][lane]) for name in names)
-        del self._lane_of[queue, profile, priority_class, priority]
+        queue, profile = lanes["queue"][lane], lanes["profile"][lane]
+        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane]]
         self._free_lanes.append(lane)
-
-
-def _age(job: Job) -> tuple[int, Any]:
-    return (job.submit_ms, job.key)
-
-
-class _Table:
-    """Columns of one length that grow together. What is not written yet reads as none."""
-
-    def __init__(self, *names: str) -> None:
-        self._columns: dict[str, Ints] = {name: np.full(16, NONE, np.int64) for name in names}
-        self._size = 0
-        self._room = 16
-
-    def __getitem__(self, name: str) -> Ints:
-        return self._columns[name]
-
-    def __len__(self) -> int:
-        return self._size
-
-    def grow(self) -> int:
-        """A new row at the end."""
-        if self._size == self._room:
-            self._room *= 2
-            for name, column in self._columns.items():
-                self._columns[name] = np.full(self._room, NONE, np.int64)
-                self._columns[name][: self._size] = column
-        self._size += 1
-        return self._size - 1
-
-    def copy(self) -> _Table:
-        """The same columns, to go on by themselves."""
-        other = _Table()
-        other._columns = {name: column.copy() for name, column in self._columns.items()}
-        other._size, other._room = self._size, self._room
-        return other

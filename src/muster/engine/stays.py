@@ -18,9 +18,10 @@ from muster.engine import runs
 from muster.engine.asks import Asks
 from muster.engine.grounds import Grounds
 from muster.engine.kernels.placing import TASK
-from muster.engine.roll import NONE, Roll
+from muster.engine.roll import Roll
 from muster.engine.runs import Runs, RunTable
 from muster.engine.shapes import Ints
+from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.names import NameKey
 from muster.model.policy import Policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
@@ -114,10 +114,14 @@ class Job:
     time_limit_ms: int | None = None
     retries: int = 0
     after: tuple[str, ...] = ()
-    key: NameKey = field(init=False, repr=False, compare=False)
+    _key: NameKey | None = field(default=None, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", name_key(self.id))
+    @property
+    def key(self) -> NameKey:
+        """Its place among all ids, worked out when first asked for: most jobs come in order and nobody asks."""
+        if self._key is None:
+            object.__setattr__(self, "_key", name_key(self.id))
+        return cast(NameKey, self._key)
 
     @property
     def order(self) -> OrderKey:

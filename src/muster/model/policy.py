@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
-from muster.model.jobs import Job
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -19,6 +19,18 @@ class Preemption(Enum):
     ON = "on"
     OFF = "off"
     DRY_RUN = "dry-run"
+
+
+class Timed(Protocol):
+    """What anyone told us about how long a job stays."""
+
+    @property
+    def known_ms(self) -> int | None:
+        """How long it will run."""
+
+    @property
+    def lifetime_ms(self) -> int | None:
+        """For how long it is safe from eviction for fairness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +60,7 @@ class Policy:
         """How often flows are looked at to decide whose turn it is: eight times in a half time."""
         return max(self.half_time_ms // 8, 1)
 
-    def bound_ms(self, job: Job) -> int | None:
+    def bound_ms(self, job: Timed) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.
 
         A lifetime bounds nothing where nobody may be evicted. Nobody is at the very moment it started, so even a

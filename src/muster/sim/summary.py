@@ -15,7 +15,8 @@ from muster.model.plan import Plan, Waiting
 from muster.model.resources import GPU, MICRO, PODS, Resources, total
 from muster.sim.simulate import Simulation, Tick, promised
 from muster.state.forecast import Estimate
-from muster.state.state import Phase, State
+from muster.state.records import Phase
+from muster.state.state import State
 
 SLOWDOWN_THRESHOLD_S = 10
 
@@ -184,7 +185,7 @@ class Summary:
             return {"verdict": "running"}
         verdict = self.last_plan.verdicts.get(job_id)
         if not isinstance(verdict, Waiting):  # not looked at, or a victim that is back in line
-            verdict = self.last_plan.behind(record.job.queue)
+            verdict = self.last_plan.behind(self.stories[job_id].job.queue)
         estimate = estimates.get(job_id) or promised(verdict)
         return {
             "verdict": "waiting",

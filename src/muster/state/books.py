@@ -73,7 +73,7 @@ class QueueBooks:
     def leave(self, job: Job) -> None:
         """A job left the line."""
         self._changes += 1
-        self._roll.remove(job)
+        self._roll.remove(job.id)
         self.ask_no_more(job.profile.most)
 
     def ask(self, resources: Resources) -> None:

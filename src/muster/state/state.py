@@ -7,12 +7,11 @@ lost attempt brings the job back to queued, with its submit time and priority ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from functools import partial
 
 from muster.engine.columns import Columns
-from muster.engine.roll import Roll
+from muster.engine.roll import Roll, Traits
 from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.fleet import Fleet
@@ -24,32 +23,7 @@ from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import Held, Snapshot, UserState
 from muster.state.books import QueueBooks
 from muster.state.machines import Machines
-
-
-class Phase(Enum):
-    """Where a job stands."""
-
-    QUEUED = "queued"
-    PENDING = "pending"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will happen to the job."""
-        return self in (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
-
-
-@dataclass(slots=True)
-class Record:
-    """One job and what became of it so far."""
-
-    job: Job
-    phase: Phase = Phase.QUEUED
-    attempts: int = 0
-    failures: int = 0
+from muster.state.records import Phase, Records
 
 
 class State:
@@ -59,11 +33,9 @@ class State:
         self.policy = policy
         self.now_ms = 0
         self.machines = Machines()
-        self.jobs: dict[str, Record] = {}
         self.running: dict[str, Running] = {}
         self.pending: dict[str, Pending] = {}
         self.held: dict[str, Job] = {}
-        self.in_line: set[str] = set()
         self._queues: dict[str, QueueBooks] = {}
         self._users: dict[str, User] = {}
         self._by_user: dict[str, Resources] = {}
@@ -72,6 +44,7 @@ class State:
         self._evicted: dict[str, int] = {}
         self._roll = Roll()
         self._runs = Runs(self._roll)
+        self.jobs = Records(self._roll.row_of, self.held)
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -92,7 +65,7 @@ class State:
 
     def waiting(self) -> set[str]:
         """Ids of the jobs that have not started and may still."""
-        return self.in_line | set(self.pending) | set(self.held)
+        return {*self._roll.row_of, *self.pending, *self.held}
 
     def freeze(self, now_ms: int) -> Snapshot:
         """All that a turn at `now_ms` may know."""
@@ -128,7 +101,7 @@ class State:
             return False
         job = event.job
 
-        def is_as_free(other: Job) -> bool:
+        def is_as_free(other: Traits) -> bool:
             """Whether nothing keeps the other job from starting that does not keep this one."""
             bound_ms, other_ms = self.policy.bound_ms(job), self.policy.bound_ms(other)
             is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
@@ -159,12 +132,10 @@ class State:
         other = State(self.policy)
         other.now_ms, other.has_news = self.now_ms, self.has_news
         other.machines = self.machines.fork()
-        other.jobs = {name: replace(record) for name, record in self.jobs.items() if not record.phase.is_over}
-        other.jobs |= {name: record for name, record in self.jobs.items() if record.phase.is_over}
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
-        other.in_line = set(self.in_line)
         other._roll = self._roll.fork()
         other._runs = self._runs.fork(other._roll)
+        other.jobs = self.jobs.fork(other._roll.row_of, other.held)
         other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
         other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
         other._evicted = dict(self._evicted)
@@ -185,8 +156,7 @@ class State:
             case ev.JobPromised(job=job_id, reservation=reservation):
                 self.pending[job_id] = replace(self.pending[job_id], reservation=reservation)
             case ev.JobReturned(job=job_id):
-                self._leave_pending(job_id)
-                self._enqueue(self.jobs[job_id].job)
+                self._enqueue(self._leave_pending(job_id).job)
             case ev.JobStarted():
                 self._start(event)
             case ev.JobResized():
@@ -200,7 +170,7 @@ class State:
             case ev.JobCancelled(job=job_id):
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
-                self._change_job(job_id, replace(self.jobs[job_id].job, **changes))
+                self._change_job(job_id, replace(self._job(job_id), **changes))
             case ev.JobPreempted() | ev.TaskFailed():
                 pass  # what follows from it comes as an event of its own
             case ev.QueueSet(queue=queue):
@@ -240,7 +210,7 @@ class State:
             self._queues[queue.name] = QueueBooks(queue, self.policy, self._roll, self.now_ms)
 
     def _submit(self, job: Job) -> None:
-        self.jobs[job.id] = Record(job)
+        self.jobs.forget(job.id)
         self._queues[job.queue].touch(self.now_ms, +1)
         for other in job.after:
             self._waiters.setdefault(other, set()).add(job.id)
@@ -248,11 +218,10 @@ class State:
 
     def _enqueue(self, job: Job) -> None:
         """The job stands in line, or aside until what it comes after has succeeded."""
-        self.jobs[job.id].phase = Phase.QUEUED
+        self.jobs.note(job.id, Phase.QUEUED)
         if self._waits_for(job):
             self.held[job.id] = job
         else:
-            self.in_line.add(job.id)
             self._queues[job.queue].join(job)
 
     def _waits_for(self, job: Job) -> tuple[str, ...]:
@@ -272,28 +241,30 @@ class State:
 
     def _leave_line(self, job: Job) -> None:
         if self.held.pop(job.id, None) is None:
-            self.in_line.remove(job.id)
             self._queues[job.queue].leave(job)
 
+    def _job(self, job_id: str) -> Job:
+        """A job that is not over."""
+        places = (self.running.get(job_id), self.pending.get(job_id))
+        found = next((place.job for place in places if place is not None), self.held.get(job_id))
+        return self._roll.job(self._roll.row_of[job_id]) if found is None else found
+
     def _change_job(self, job_id: str, job: Job) -> None:
-        record = self.jobs[job_id]
-        if record.phase is Phase.QUEUED:
-            self._leave_line(record.job)
-        record.job = job
-        if record.phase is Phase.QUEUED:
+        phase = self.jobs[job_id].phase
+        if phase is Phase.QUEUED:
+            self._leave_line(self._job(job_id))
             self._enqueue(job)
-        elif record.phase is Phase.PENDING:
+        elif phase is Phase.PENDING:
             self.pending[job_id] = replace(self.pending[job_id], job=job)
-        elif record.phase is Phase.RUNNING:
+        elif phase is Phase.RUNNING:
             self._change_run(replace(self.running[job_id], job=job))
 
     # -- a job's way -----------------------------------------------------------------------------------
 
     def _admit(self, event: ev.JobAdmitted) -> None:
-        record = self.jobs[event.job]
-        job = record.job
+        job = self._job(event.job)
         self._leave_line(job)
-        record.phase = Phase.PENDING
+        self.jobs.note(job.id, Phase.PENDING)
         self._queues[job.queue].ask(job.profile.most)
         self._queues[job.queue].charge(event.charge)
         self.pending[job.id] = Pending(
@@ -305,19 +276,19 @@ class State:
             reservation=event.reservation,
         )
 
-    def _leave_pending(self, job_id: str) -> None:
+    def _leave_pending(self, job_id: str) -> Pending:
         pending = self.pending.pop(job_id)
         books = self._queues[pending.job.queue]
         books.ask_no_more(pending.job.profile.most)
         books.charge(-pending.charge)
+        return pending
 
     def _start(self, event: ev.JobStarted) -> None:
-        record = self.jobs[event.job]
-        job, charge = record.job, self.pending[event.job].charge
-        self._leave_pending(job.id)
+        pending = self._leave_pending(event.job)
+        job, charge = pending.job, pending.charge
         self._queues[job.queue].charge(charge)
         self._retried.pop(job.id, None)
-        record.phase, record.attempts = Phase.RUNNING, event.attempt
+        self.jobs.note(job.id, Phase.RUNNING, attempts=event.attempt)
         run = self.running[job.id] = Running(
             job=job,
             attempt=event.attempt,
@@ -348,35 +319,36 @@ class State:
         self.running[run.job.id] = run
         self._runs.add(run)
 
-    def _stop(self, job_id: str) -> None:
+    def _stop(self, job_id: str) -> Job:
         """The running attempt is over: its room, usage and charge come back."""
         run = self.running.pop(job_id)
         self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
         self._queues[run.job.queue].charge(-run.charge)
+        return run.job
 
     def _requeue(self, event: ev.JobRequeued) -> None:
-        record = self.jobs[event.job]
-        self._stop(event.job)
-        self._retried[event.job] = record.attempts
-        record.failures += event.cause == "failed"
+        job = self._stop(event.job)
+        self._retried[event.job] = self.jobs[event.job].attempts
+        self.jobs.note(event.job, Phase.QUEUED, failed=event.cause == "failed")
         if event.cause == "preempted":
             self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
             self._evicted[event.job] = self.now_ms
-        self._enqueue(record.job)
+        self._enqueue(job)
 
     def _end(self, job_id: str, phase: Phase) -> None:
-        record = self.jobs[job_id]
-        if record.phase is Phase.RUNNING:
-            self._stop(job_id)
-        elif record.phase is Phase.PENDING:
-            self._leave_pending(job_id)
+        before = self.jobs[job_id].phase
+        if before is Phase.RUNNING:
+            job = self._stop(job_id)
+        elif before is Phase.PENDING:
+            job = self._leave_pending(job_id).job
         else:
-            self._leave_line(record.job)
-        record.phase = phase
+            job = self._job(job_id)
+            self._leave_line(job)
+        self.jobs.note(job_id, phase)
         self._retried.pop(job_id, None)
-        self._queues[record.job.queue].touch(self.now_ms, -1)
+        self._queues[job.queue].touch(self.now_ms, -1)
         for waiter in sorted(self._waiters.pop(job_id, ())):
             if waiter in self.held and not self._waits_for(self.held[waiter]):
                 self._enqueue(self.held.pop(waiter))

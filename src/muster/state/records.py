@@ -1,0 +1,89 @@
+"""What became of every job so far.
+
+A job that stands in line for the first time needs no record: that it is on the roll, or held, says it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from itertools import chain
+
+
+class Phase(Enum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen to the job."""
+        return self in (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where a job stands, how many attempts it had and how many of them failed by themselves."""
+
+    phase: Phase = Phase.QUEUED
+    attempts: int = 0
+    failures: int = 0
+
+
+_record = cache(Record)  # a million jobs share a few
+_NEW = _record(Phase.QUEUED, 0, 0)
+
+
+class Records(Mapping[str, Record]):
+    """The records of all jobs; who waits for a first attempt is in one of the given `lines`."""
+
+    def __init__(self, *lines: Collection[str]) -> None:
+        self._lines = lines
+        self._noted: dict[str, Record] = {}
+
+    def fork(self, *lines: Collection[str]) -> Records:
+        """A copy that can go its own way, with other lines."""
+        other = Records(*lines)
+        other._noted = dict(self._noted)
+        return other
+
+    def __getitem__(self, job_id: str) -> Record:
+        record = self._noted.get(job_id)
+        if record is None:
+            if not self._waits_first(job_id):
+                raise KeyError(job_id)
+            return _NEW
+        return record
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._noted or self._waits_first(job_id)
+
+    def __iter__(self) -> Iterator[str]:
+        first = (job_id for line in self._lines for job_id in line if job_id not in self._noted)
+        return chain(self._noted, first)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _waits_first(self, job_id: object) -> bool:
+        return any(job_id in line for line in self._lines)
+
+    def note(self, job_id: str, phase: Phase, *, attempts: int | None = None, failed: bool = False) -> None:
+        """The job stands elsewhere now; its attempts are so many (None: as before)."""
+        old = self._noted.get(job_id, _NEW)
+        record = _record(phase, old.attempts if attempts is None else attempts, old.failures + failed)
+        if record is _NEW:
+            self._noted.pop(job_id, None)
+        else:
+            self._noted[job_id] = record
+
+    def forget(self, job_id: str) -> None:
+        """The job begins anew."""
+        self._noted.pop(job_id, None)
