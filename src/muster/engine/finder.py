@@ -109,8 +109,7 @@ class Finder:
             return Takers(set(), self.ledger.shares.entitled_to, None, set())
         stays = self.horizon.stays
         below = {it.name for it in self.ledger.queues.values() if it.started_usage < it.entitled}
-        overtaken = {job for row, jobs in stays.overtook().items() if stays.giving_in(row) for job in jobs}
-        return Takers(below, self.ledger.shares.entitled_to, stays.givers, overtaken)
+        return Takers(below, self.ledger.shares.entitled_to, stays.givers, stays.overtaken())
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.kernels import filling, offering, placing, starting
-from muster.engine.kernels.filling import NOBODY, NONE, Books, Care, Field, Limits, Rules
+from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Field, Limits, Rules
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
@@ -21,8 +21,6 @@ from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy, Preemption
-
-ALWAYS = 1 << 62
 
 
 class Takers(NamedTuple):
@@ -228,12 +226,13 @@ class Lines:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they
         ever fit and their queue is not cordoned."""
         columns = self.columns
-        lanes = np.flatnonzero(columns.lane_count > 0)
-        lanes = lanes[cordoned[columns.lane_queue[lanes]] == 0]
-        lanes = lanes[self.shapes.never_fits[columns.lane_profile[lanes]] != 1]
-        submitted = columns.submit[columns.lane_first[lanes]]
-        submitted = submitted[submitted > since_ms]
-        return int(submitted.min()) if len(submitted) else None
+        submitted = columns.submit[columns.lane_first]
+        counts = (columns.lane_count > 0) & (submitted > since_ms)
+        if cordoned.any():
+            counts &= cordoned[columns.lane_queue] == 0
+        if (self.shapes.never_fits == 1).any():
+            counts &= self.shapes.never_fits[columns.lane_profile] != 1
+        return int(submitted.min(where=counts, initial=ALWAYS)) if counts.any() else None
 
     def take(self, job: Job) -> None:
         """The job was started or got a reservation."""

@@ -64,6 +64,10 @@ class RunTable:
 
     def extend(self, cells: Ints, tasks: Ints, who: Sequence[int]) -> None:
         """Many more attempts at once; FIRST of `cells` counts from the first of `tasks`."""
+        if not self.size:  # nothing to add to: they are ours from now on
+            self.size, self._tasks = len(who), len(tasks)
+            self.cells, self.tasks, self.who = cells, tasks, list(who)
+            return
         first, row = self._new_tasks(len(tasks)), self._new_rows(len(who))
         self.tasks[first : first + len(tasks)] = tasks
         self.cells[:, row : row + len(who)] = cells

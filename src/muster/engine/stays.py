@@ -65,7 +65,7 @@ class Givers(NamedTuple):
     lowest_priority: Ints
 
 
-_WORKED_OUT = ("ends", "givers", "_giving")
+_WORKED_OUT = ("ends", "_alive", "givers", "_giving", "_gives")
 
 
 class Stays:
@@ -93,13 +93,16 @@ class Stays:
 
     def start(self, run: Running) -> int:
         """The turn starts a job, or what is left of one goes on; returns its row."""
-        self._forget(*() if run.started_ms == self.now_ms else ("givers", "_giving"))
+        if run.started_ms == self.now_ms:
+            self._forget_ends()
+        else:
+            self._forget()
         numbers, tasks = self.resident.numbers_of(run)
         return self._base + self.fresh.add(run, numbers, tasks)
 
     def start_all(self, started: Started, grounds: Grounds) -> None:
         """The turn starts many jobs."""
-        self._forget()
+        self._forget_ends()
         columns, many = self.roll.columns(), len(started.rows)
         lanes, known = self.roll.lanes_in(started.rows), columns.known[started.rows]
         clusters, nodes = self.resident.numbers_on(grounds)
@@ -118,7 +121,7 @@ class Stays:
 
     def leave(self, row: int) -> None:
         """The attempt in this row is evicted."""
-        self._forget("givers", "_giving")
+        self._forget()
         self._gone.add(row)
 
     def row_of(self, run: Running) -> int:
@@ -128,9 +131,15 @@ class Stays:
             return known
         return self._base + next(row for row, who in enumerate(self.fresh.who) if who is run)
 
-    def _forget(self, *names: str) -> None:
-        for name in ("ends", *names):  # who starts now does not give way
+    def _forget(self) -> None:
+        for name in _WORKED_OUT:
             self.__dict__.pop(name, None)
+
+    def _forget_ends(self) -> None:
+        """Someone starts, and gives way to nobody now: the longer arrays are worked out when someone asks."""
+        givers = {name: part for name, part in self.__dict__.items() if name in ("givers", "_giving")}
+        self._forget()
+        self.__dict__.update(givers)
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -150,11 +159,17 @@ class Stays:
         values[ours] = self.fresh.cells[column, rows[ours] - self._base]
         return values
 
-    def _rows(self) -> Ints:
-        """All rows in use."""
-        found = [base + np.flatnonzero(table.cells[runs.MANY, :size]) for base, table, size in self._parts()]
-        rows = found[0] if len(found) == 1 else np.concatenate(found)
-        return rows[~np.isin(rows, list(self._gone))] if self._gone else rows
+    def _whole(self, column: int) -> Ints:
+        """A column of all rows, also of those that are empty or gone."""
+        columns = [table.cells[column, :size] for _, table, size in self._parts()]
+        return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+    @cached_property
+    def _alive(self) -> Flags:
+        """Which rows are in use."""
+        alive = self._whole(runs.MANY) > 0
+        alive[list(self._gone)] = False
+        return alive
 
     def run(self, row: int) -> Running:
         """The attempt in a row; only for those that were not started by filling."""
@@ -182,15 +197,11 @@ class Stays:
         Those whose end nobody knows, or who overran it, have as long to go as they have run, at least 10 minutes;
         counted in steps of 10 s, so that a reservation does not move with every tick of the clock.
         """
-        rows = self._rows()
-        moments = self.column(runs.END, rows)
-        stated = (moments > self.now_ms) & (moments < NEVER_MS)
-        guesses = np.flatnonzero(~stated)
-        if len(guesses):
-            now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
-            age = now_ms - self.column(runs.STARTED, rows[guesses])
-            moments[guesses] = now_ms + np.maximum(age, self.policy.unknown_end_ms)
-        return Ends(rows, moments, stated)
+        ends, rows = self._whole(runs.END), np.flatnonzero(self._alive)
+        now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
+        guesses = now_ms + np.maximum(now_ms - self._whole(runs.STARTED), self.policy.unknown_end_ms)
+        stated = (ends > self.now_ms) & (ends < NEVER_MS)
+        return Ends(rows, np.where(stated, ends, guesses)[rows], stated[rows])
 
     def ends_as_seen_by(self, job: Job, rights: Rights | None, cluster: str) -> Ends:
         """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them."""
@@ -290,21 +301,21 @@ class Stays:
 
     # -- giving way ------------------------------------------------------------------------------------
 
-    def _may_give_way(self, rows: Ints) -> Ints:
-        """Those of whom anything could be evicted now, if someone has a right to it.
+    @cached_property
+    def _gives(self) -> Flags:
+        """Of which rows anything could be evicted now, if someone has a right to it.
 
         Not at the very moment it started: that would only be a start too many.
         """
-        lifetime, started = self.column(runs.LIFETIME, rows), self.column(runs.STARTED, rows)
-        protected = self.column(runs.PROTECTED, rows)
-        is_expired = (lifetime >= 0) & (self.now_ms >= np.maximum(started + lifetime, protected))
-        gives = is_expired | (self.column(runs.SURPLUS, rows) > 0)
-        giving: Ints = rows[gives & (self.now_ms >= protected) & (self.now_ms != started)]
-        return giving
+        lifetime, started, protected = (self._whole(it) for it in (runs.LIFETIME, runs.STARTED, runs.PROTECTED))
+        is_expired = (lifetime >= 0) & (started + lifetime <= self.now_ms)
+        gives: Flags = (is_expired | (self._whole(runs.SURPLUS) > 0)) & self._alive
+        gives &= (protected <= self.now_ms) & (started != self.now_ms)
+        return gives
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:
-        rows = self._may_give_way(self._rows())
+        rows = np.flatnonzero(self._gives)
         return rows, self.column(runs.QUEUE, rows)
 
     @cached_property
@@ -326,13 +337,19 @@ class Stays:
 
     def giving_in(self, row: int) -> list[Running]:
         """The attempt in this row, if it may give way."""
-        return [self.run(row)] if len(self._may_give_way(np.array([row]))) else []
+        return [self.run(row)] if self._gives[row] else []
+
+    def overtaken(self) -> set[str]:
+        """The jobs that someone overtook who may give way."""
+        return {job for row, jobs in self.overtook().items() if self._gives[row] for job in jobs}
 
     def outlived_from(self) -> list[int]:
         """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""
         cells = self.resident.table.cells[:, : self._base]
-        cells = cells[:, cells[runs.MANY] > 0]
-        lifetime, protected = cells[runs.LIFETIME], cells[runs.PROTECTED]
-        outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)[lifetime >= 0]
-        later = [moments[moments > self.now_ms] for moments in (protected, outlived)]
-        return [int(moments.min()) for moments in later if len(moments)]
+        lifetime, protected, alive = cells[runs.LIFETIME], cells[runs.PROTECTED], cells[runs.MANY] > 0
+        outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)
+        is_ahead = alive & (protected > self.now_ms), alive & (lifetime >= 0) & (outlived > self.now_ms)
+        first = [
+            int(it.min(where=when, initial=NEVER_MS)) for it, when in zip((protected, outlived), is_ahead, strict=True)
+        ]
+        return [moment_ms for moment_ms in first if moment_ms < NEVER_MS]

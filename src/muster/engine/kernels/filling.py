@@ -26,6 +26,7 @@ Flags = npt.NDArray[np.uint8]
 
 NONE = -1
 NOBODY = -1  # nobody of this queue and profile is set aside
+ALWAYS = 1 << 62  # more starts than there will ever be
 
 DONE, LIMITED, CAREFUL, BLOCKED, TIED, FULL_OUTPUT = range(6)
 """Why the loop came back: nobody is left to offer; a limit may hold the head back; the head needs a careful look

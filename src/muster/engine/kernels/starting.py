@@ -5,6 +5,7 @@ from __future__ import annotations
 from muster.engine.kernels.care import fixed_flow_with, may_be_limited, may_overtake, needs_care
 from muster.engine.kernels.changes import put_one, undo
 from muster.engine.kernels.filling import (
+    ALWAYS,
     CAREFUL,
     DONE,
     FULL_OUTPUT,
@@ -27,7 +28,7 @@ from muster.engine.kernels.filling import (
 )
 from muster.engine.kernels.fitting import holds
 from muster.engine.kernels.gangs import place_gang
-from muster.engine.kernels.hunger import order_queues, reorder_first
+from muster.engine.kernels.hunger import look_up_head, order_queues, reorder_first
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.offering import bound_of, set_aside
 from muster.engine.kernels.placing import (
@@ -65,6 +66,7 @@ def fill(
             return DONE, NONE
         queue = lines.order[0]
         if lines.stale[queue]:
+            pass_over_full(roll, lines, limits, shapes, books, rules, care, done, queue)
             reorder_first(roll, lines, limits, shapes, books, rules)
             continue
         row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
@@ -112,6 +114,41 @@ def fill(
         leave_aside(lines, done, queue, profile, row, WOULD_DELAY if bound > 0 else NO_ROOM, bound)
         if not rules.backfills:
             return DONE, NONE
+
+
+@kernel
+def pass_over_full(
+    roll: Roll,
+    lines: Lines,
+    limits: Limits,
+    shapes: Shapes,
+    books: Books,
+    rules: Rules,
+    care: Care,
+    done: Started,
+    queue: int,
+) -> None:
+    """Set aside the queue's next heads as long as there is no room for them, whoever else may come before.
+
+    Only where nothing that others do could change what becomes of them.
+    """
+    if care.is_below[queue] or rules.starts_per_turn != ALWAYS or not rules.backfills:
+        return
+    while look_up_head(roll, lines, limits, shapes, books, rules, queue) and lines.tie[0] == NONE:
+        row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
+        profile = int(roll.lane_profile[lane])
+        is_over_share = roll.lifetime[row] == NONE and (
+            fixed_flow_with(shapes, books, queue, profile) > books.fixed_limit[queue]
+        )
+        if shapes.is_full[profile] == 0 or shapes.never_fits[profile] == 1 or is_over_share:
+            return
+        if done.size[2] >= len(done.aside_row) or lines.first_head[queue] == NONE:
+            return
+        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
+            roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane
+        ):
+            return
+        leave_aside(lines, done, queue, profile, row, NO_ROOM, 0)
 
 
 @kernel
