@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from muster.engine.columns import Columns, Sight
-from muster.engine.grounds import Array, Grounds, grounds_of
+from muster.engine.grounds import Array, Grounds, Places, grounds_of
 from muster.engine.kernels import placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
@@ -49,7 +49,7 @@ class Floor:
         self._values: dict[int, NodeState] = {}  # of nodes that a row does not tell in full
         self._made: dict[int, NodeState] = {}  # of nodes that someone looked at, until they change
         self._moves: dict[Profile, dict[str, _Move]] = {}
-        self._there: list[int] | None = None
+        self._there: Resources | None = None  # what nodes that take tasks have, until one changes
 
     def _set_rows(self, rooms: Array, empties: Array, held: Array) -> None:
         self._rooms, self._empties, self._held = rooms, empties, held
@@ -130,17 +130,17 @@ class Floor:
 
     def capacity(self) -> Resources:
         """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
-        taking, dims = self.grounds.taking, self.grounds.dims
         if self._there is None:
-            self._there = _sums(self._empties[taking, placing.FREE : placing.FREE + len(dims)])
-        free = Resources.of(dict(zip(dims, self._there, strict=True)))
-        return free + self._held_on(np.flatnonzero(~taking))
+            free = self._empties[self.grounds.open, placing.FREE : self._devices]
+            self._there = Resources.of(dict(zip(self.grounds.dims, _sums(free), strict=True)))
+        closed = self.grounds.closed
+        return self._there + self._held_on(closed) if len(closed) else self._there
 
     def held_in(self, cluster: str) -> Resources:
         """What our tasks hold in a cluster."""
         return self._held_on(np.flatnonzero(self.grounds.cluster_of == self.grounds.cluster_number[cluster]))
 
-    def _held_on(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Resources:
+    def _held_on(self, numbers: Places) -> Resources:
         held = Resources.of(dict(zip(self.grounds.dims, _sums(self._held[numbers]), strict=True)))
         for number in self._values.keys() & set(numbers.tolist()) if self._values else ():
             amounts = self._values[number].held.items()

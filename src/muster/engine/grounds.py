@@ -30,6 +30,7 @@ SMALL_DOMAIN = 64  # nodes; larger domains are searched by the index
 LARGE_FLEET = 1024  # nodes; in smaller ones levels are not worth their while
 
 Array: TypeAlias = npt.NDArray[np.int64]
+Places: TypeAlias = npt.NDArray[np.intp]  # numbers of nodes
 
 _FIRST_DIMS = (CPU, MEMORY, GPU, PODS)
 _MOST = 1 << 62  # of any amount: more than a node can have
@@ -71,7 +72,8 @@ class Grounds:
         self.cluster_names = tuple(fleet.clusters)
         self.cluster_number = {name: number for number, name in enumerate(fleet.clusters)}
         self.cluster_of = np.array([self.cluster_number[node.cluster] for node in nodes], np.int64)
-        self.taking = np.array([fleet.takes_tasks(node) for node in nodes], np.bool_)
+        takes_tasks = np.array([fleet.takes_tasks(node) for node in nodes], np.bool_)
+        self.open, self.closed = np.flatnonzero(takes_tasks), np.flatnonzero(~takes_tasks)
         others = sorted({name for node in nodes for name in node.allocatable} - set(_FIRST_DIMS))
         self.dims = (*_FIRST_DIMS, *others)
         self.dim_number = {name: number for number, name in enumerate(self.dims)}

@@ -56,21 +56,23 @@ class Traits(NamedTuple):
 class _Rest(NamedTuple):
     """What few jobs have, and no decision about a queued job needs."""
 
-    job_set: str = ""
-    expected_ms: int | None = None
-    time_limit_ms: int | None = None
-    retries: int = 0
-    after: tuple[str, ...] = ()
+    job_set: str
+    expected_ms: int | None
+    time_limit_ms: int | None
+    retries: int
+    after: tuple[str, ...]
 
 
 class Roll:
-    """The queued jobs of all queues. `version` changes with every job that comes or goes."""
+    """The queued jobs of all queues. `version` changes with every job that comes or goes, `mix` with their profiles."""
 
     def __init__(self) -> None:
         self.version = 0
+        self.mix = 0
         self.row_of: dict[str, int] = {}
         self._ids: list[str | None] = []
         self._rest: dict[int, _Rest] = {}
+        self._made: dict[int, Job] = {}
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
@@ -140,34 +142,41 @@ class Roll:
         )
 
     def job(self, row: int) -> Job:
-        """The job in that row."""
-        job_id, rows, lanes = self._ids[row], self._rows, self._lanes
+        """The job in that row. Who is asked for once is asked for again soon, so it is kept until it leaves."""
+        job = self._made.get(row)
+        if job is None:
+            job = self._made[row] = self._make(row)
+        return job
+
+    def _make(self, row: int) -> Job:
+        job_id, rest = self._ids[row], self._rest.get(row)
+        rows, lanes = self._rows.cells, self._lanes.cells
         assert job_id is not None, f"row {row} is empty"
-        lane, traits = rows["lane"][row], self._traits(row)
-        rest = self._rest.get(row) or _Rest(expected_ms=traits.known_ms)
+        lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
+        job_set, expected_ms, time_limit_ms, retries, after = ("", known_ms, None, 0, ()) if rest is None else rest
         return Job(
             id=job_id,
             queue=self.queues.names[lanes["queue"][lane]],
             profile=self.profiles.names[lanes["profile"][lane]],
             submit_ms=rows["submit"][row],
-            user=traits.user,
-            job_set=rest.job_set,
+            user=user,
+            job_set=job_set,
             priority_class=lanes["priority_class"][lane],
             priority=lanes["priority"][lane],
-            lifetime_ms=traits.lifetime_ms,
-            expected_ms=rest.expected_ms,
-            time_limit_ms=rest.time_limit_ms,
-            retries=rest.retries,
-            after=rest.after,
+            lifetime_ms=lifetime_ms,
+            expected_ms=expected_ms,
+            time_limit_ms=time_limit_ms,
+            retries=retries,
+            after=after,
         )
 
     def lanes_of(self, queue: str) -> tuple[Lane, ...]:
         """The lanes of a queue as values."""
         if queue not in self.queues:
             return ()
-        lane, lanes, found = self._heads["lane"][self.queues[queue]], self._lanes, []
+        lane, lanes, found = self._heads.cells["lane"][self.queues[queue]], self._lanes.cells, []
         while lane != NONE:
-            jobs = tuple(self.job(row) for row in self._rows_of(lane))
+            jobs = tuple(self._made.get(row) or self._make(row) for row in self._rows_of(lane))
             found.append(Lane(profile=self.profiles.names[lanes["profile"][lane]], jobs=jobs))
             lane = lanes["next"][lane]
         return tuple(found)
@@ -203,7 +212,7 @@ class Roll:
         return self._waiting.array("count")
 
     def _traits(self, row: int) -> Traits:
-        rows = self._rows
+        rows = self._rows.cells
         known_ms, lifetime_ms = rows["known"][row], rows["lifetime"][row]
         return Traits(
             None if known_ms == NONE else known_ms,
@@ -213,13 +222,13 @@ class Roll:
 
     def _is_before(self, row: int, job: Job) -> bool:
         """Whether the job in that row is older; of one age, names decide."""
-        submit_ms, job_id = self._rows["submit"][row], self._ids[row]
+        submit_ms, job_id = self._rows.cells["submit"][row], self._ids[row]
         return submit_ms < job.submit_ms or (
             submit_ms == job.submit_ms and job_id is not None and name_key(job_id) < job.key
         )
 
     def _rows_of(self, lane: int) -> Iterator[int]:
-        row, following = self._lanes["first"][lane], self._rows["next"]
+        row, following = self._lanes.cells["first"][lane], self._rows.cells["next"]
         while row != NONE:
             yield row
             row = following[row]
@@ -243,7 +252,7 @@ class Roll:
         else:
             self._ids[row] = job.id
         self.row_of[job.id] = row
-        rows, known_ms = self._rows, job.known_ms
+        rows, known_ms = self._rows.cells, job.known_ms
         rows["submit"][row] = job.submit_ms
         rows["rank"][row] = self._rank(job)
         rows["lifetime"][row] = NONE if job.lifetime_ms is None else job.lifetime_ms
@@ -253,30 +262,39 @@ class Roll:
         if job.job_set or job.time_limit_ms is not None or job.retries or job.after:
             self._rest[row] = _Rest(job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after)
         self._link(row, lane, self._before(job, lane))
-        self._waiting["count"][self._lanes["profile"][lane]] += 1
+        self._count(self._lanes.cells["profile"][lane], 1)
 
     def remove(self, job_id: str) -> None:
         """A job left the line."""
         self.version += 1
         row = self.row_of.pop(job_id)
-        rows, lanes = self._rows, self._lanes
+        rows, lanes = self._rows.cells, self._lanes.cells
         lane, previous, following = rows["lane"][row], rows["previous"][row], rows["next"][row]
         (rows["next"] if previous != NONE else lanes["first"])[previous if previous != NONE else lane] = following
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
         self._ids[row] = None
         self._rest.pop(row, None)
+        self._made.pop(row, None)
         self._free_rows.append(row)
-        self._waiting["count"][lanes["profile"][lane]] -= 1
+        self._count(lanes["profile"][lane], -1)
         lanes["count"][lane] -= 1
         if not lanes["count"][lane]:
             self._close(lane)
+
+    def _count(self, profile: int, change: int) -> None:
+        """So many more (or, below zero, less) wait with a profile."""
+        waiting = self._waiting.cells["count"]
+        before = waiting[profile]
+        waiting[profile] = before + change
+        if not before or not before + change:
+            self.mix += 1
 
     def rank_those_of(self, submit_ms: int) -> None:
         """Work out the order, by name, of all jobs submitted at one moment."""
         rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
         found = [(name_key(job_id), row) for row in rows if (job_id := self._ids[row]) is not None]
         for place, (_, row) in enumerate(sorted(found), 1):
-            self._rows["rank"][row] = place * RANK_STEP
+            self._rows.cells["rank"][row] = place * RANK_STEP
 
     def _rank(self, job: Job) -> int:
         """Jobs that come in order get their rank at once; others when it is first asked for."""
@@ -292,7 +310,7 @@ class Roll:
 
     def _before(self, job: Job, lane: int) -> int:
         """The row of the lane after which the job stands."""
-        last = self._lanes["last"][lane]
+        last = self._lanes.cells["last"][lane]
         if last == NONE or self._is_before(last, job):
             return last
         before = NONE
@@ -303,7 +321,7 @@ class Roll:
         return before
 
     def _link(self, row: int, lane: int, before: int) -> None:
-        rows, lanes = self._rows, self._lanes
+        rows, lanes = self._rows.cells, self._lanes.cells
         following = rows["next"][before] if before != NONE else lanes["first"][lane]
         rows["previous"][row], rows["next"][row] = before, following
         (rows["next"] if before != NONE else lanes["first"])[before if before != NONE else lane] = row
@@ -314,31 +332,31 @@ class Roll:
         queue, profile = self.queue_number(job.queue), self.profiles.number(job.profile)
         while profile >= len(self._waiting):
             new = self._waiting.grow()
-            self._waiting["count"][new] = 0
+            self._waiting.cells["count"][new] = 0
         key = (queue, profile, job.priority_class, job.priority)
         if key in self._lane_of:
             return self._lane_of[key]
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
-        lanes = self._lanes
+        lanes = self._lanes.cells
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile
         lanes["priority_class"][lane], lanes["priority"][lane] = job.priority_class, job.priority
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
         lanes["count"][lane] = 0
-        following = self._heads["lane"][queue]
+        following = self._heads.cells["lane"][queue]
         lanes["next"][lane] = following
         if following != NONE:
             lanes["previous"][following] = lane
-        self._heads["lane"][queue] = lane
+        self._heads.cells["lane"][queue] = lane
         return lane
 
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
-        lanes = self._lanes
+        lanes = self._lanes.cells
         previous, following = lanes["previous"][lane], lanes["next"][lane]
         if previous != NONE:
             lanes["next"][previous] = following
         else:
-            self._heads["lane"][lanes["queue"][lane]] = following
+            self._heads.cells["lane"][lanes["queue"][lane]] = following
         if following != NONE:
             lanes["previous"][following] = previous
         queue, profile = lanes["queue"][lane], lanes["profile"][lane]

@@ -16,22 +16,23 @@ _Column = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
 class Table:
-    """Columns of one length. What is not written yet reads as none. `narrow` ones hold numbers of rows and the like."""
+    """Columns of one length. What is not written yet reads as none. `narrow` ones hold numbers of rows and the like.
+
+    `cells` are the columns to read and write number by number, which is faster than in arrays; each is only good until
+    the next row is made.
+    """
 
     def __init__(self, *wide: str, narrow: tuple[str, ...] = ()) -> None:
         self._columns: dict[str, _Column] = {name: np.full(_ROWS, NONE, np.int64) for name in wide}
         self._columns |= {name: np.full(_ROWS, NONE, np.int32) for name in narrow}
         self._size = 0
         self._room = _ROWS
+        self.cells: dict[str, memoryview[int]] = {}
         self._open()
 
     def _open(self) -> None:
-        # One number is read and written faster through a view than through its array.
-        self._cells = {name: memoryview(cast(Any, column)) for name, column in self._columns.items()}
-
-    def __getitem__(self, name: str) -> memoryview[int]:
-        """A column to read and write number by number; only good until the next row is made."""
-        return self._cells[name]
+        for name, column in self._columns.items():
+            self.cells[name] = memoryview(cast(Any, column))
 
     def __len__(self) -> int:
         return self._size

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, grounds_of
+from muster.model import events as ev
 from muster.model.fleet import Cluster, Fleet
-from muster.model.jobs import Job, Task
-from muster.model.nodes import Node, Request
+from muster.model.jobs import Job, Profile, Task
+from muster.model.nodes import Node
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import NodeState
 
-Tenants = dict[tuple[str, str, int], tuple[Task, Request]]
+Tenants = dict[tuple[str, str, int], tuple[Task, Profile]]
 """By job, group and index."""
 
 
@@ -58,6 +59,28 @@ class Machines:
         self._changed = {}
         return self._floor
 
+    def apply(self, event: ev.Event) -> None:
+        """Take note of what happened to clusters, nodes, or pods that are not ours."""
+        match event:
+            case ev.ClusterSet(cluster=cluster):
+                self.set_cluster(cluster)
+            case ev.ClusterSilent(cluster=name, silent=silent):
+                self.set_cluster(replace(self.clusters[name], silent=silent))
+            case ev.NodeAdded(node=node):
+                self.set_node(node)
+            case ev.NodeRemoved(node=name):
+                self.remove_node(name)
+            case ev.NodeCordoned(node=name, cordoned=cordoned) if name in self.nodes:
+                self.cordon(name, cordoned=cordoned)
+            case ev.NodeLabelled(node=name, labels=labels) if name in self.nodes:
+                self.label(name, dict(labels))
+            case ev.ForeignPlaced(id=pod, node=node_name, amounts=amounts):
+                self.set_foreign(node_name, pod, amounts)
+            case ev.ForeignGone(id=pod, node=node_name):
+                self.set_foreign(node_name, pod, None)
+            case _:
+                pass
+
     def set_cluster(self, cluster: Cluster) -> None:
         """A cluster appeared or changed."""
         self.clusters[cluster.name] = cluster
@@ -97,10 +120,9 @@ class Machines:
     def move_in(self, job: Job, tasks: Iterable[Task]) -> None:
         """Tasks of the job now run on their nodes."""
         for task in tasks:
-            request = job.profile.group(task.group).request
-            self._tenants.setdefault(task.node, {})[job.id, task.group, task.index] = (task, request)
+            self._tenants.setdefault(task.node, {})[job.id, task.group, task.index] = (task, job.profile)
             if task.node in self._changed:
-                self._changed[task.node] = self._changed[task.node].take(request, task.devices)
+                self._changed[task.node] = _with(self._changed[task.node], task, job.profile)
             else:
                 self._floor.move_in(job.profile, task)
 
@@ -127,9 +149,12 @@ class Machines:
             foreign = foreign + amounts
         empty = self.nodes[name].empty().beside(foreign)
         state = NodeState(empty=empty, room=empty)
-        tenants = [
-            (job, task.name, task, request) for (job, _, _), (task, request) in self._tenants.get(name, {}).items()
-        ]
-        for _, _, task, request in sorted(tenants, key=lambda entry: entry[:2]):
-            state = state.take(request, task.devices)
+        tenants = [(job, *tenant) for (job, _, _), tenant in self._tenants.get(name, {}).items()]
+        for _, task, profile in sorted(tenants, key=lambda tenant: (tenant[0], tenant[1].name)):
+            state = _with(state, task, profile)
         self._changed[name] = state
+
+
+def _with(state: NodeState, task: Task, profile: Profile) -> NodeState:
+    """The node once the task is on it."""
+    return state.take(profile.group(task.group).request, task.devices)

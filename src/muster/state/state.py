@@ -15,7 +15,7 @@ from muster.engine.roll import Roll, Traits
 from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job, Pending, Running, Task, resources_of
+from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
@@ -24,6 +24,7 @@ from muster.model.snapshot import Held, Snapshot, UserState
 from muster.state.books import QueueBooks
 from muster.state.machines import Machines
 from muster.state.records import Phase, Records
+from muster.state.tally import Measures, Tally
 
 
 class State:
@@ -37,11 +38,14 @@ class State:
         self.pending: dict[str, Pending] = {}
         self.held: dict[str, Job] = {}
         self._queues: dict[str, QueueBooks] = {}
+        self._idle: set[str] = set()
         self._users: dict[str, User] = {}
-        self._by_user: dict[str, Resources] = {}
+        self._by_user: dict[str, Tally] = {}
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
+        self._measures = Measures(policy.weights)
+        self._all_fit: tuple[Fleet, int, bool] | None = None
         self._roll = Roll()
         self._runs = Runs(self._roll)
         self.jobs = Records(self._roll.row_of, self.held)
@@ -61,7 +65,7 @@ class State:
 
     def started_by_queue(self) -> dict[str, Resources]:
         """What each queue's started jobs hold."""
-        return {name: books.state().started for name, books in self._queues.items()}
+        return {name: books.started() for name, books in self._queues.items()}
 
     def waiting(self) -> set[str]:
         """Ids of the jobs that have not started and may still."""
@@ -80,6 +84,8 @@ class State:
                 UserState(user=user, started=self._by_user.get(user.name, NOTHING)) for user in self._users.values()
             ),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
+            users=tuple(self._user_state(user) for user in self._users.values()),
+            running=tuple(self.running.values()),
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
@@ -116,15 +122,27 @@ class State:
 
     def _asks_for_all(self, job: Job) -> bool:
         """Whether its queue asks for all there is already, so that the job changes nobody's share."""
-        fleet, asked = self.machines.fleet(), self._queues[job.queue].state().demand
-        if not self._roll.shapes(self.policy.weights).judge(fleet, self._roll.waiting_with()):
-            return False  # who never fits asks in vain, and is not counted
-        return all(asked.get(name) >= most for name, most in fleet.scarce(job.profile.most))
+        fleet, books = self.machines.fleet(), self._queues[job.queue]
+        if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
+            return False
+        return self._do_all_fit(fleet)  # who never fits asks in vain, and is not counted
+
+    def _do_all_fit(self, fleet: Fleet) -> bool:
+        """Whether all who wait fit some empty cluster; it stays so until other profiles wait, or the fleet changes."""
+        known, mix = self._all_fit, self._roll.mix
+        if known is None or known[0] is not fleet or known[1] != mix:
+            answer = self._roll.shapes(self.policy.weights).judge(fleet, self._roll.waiting_with())
+            self._all_fit = known = (fleet, mix, answer)
+        return known[2]
+
+    def _user_state(self, user: User) -> UserState:
+        tally = self._by_user.get(user.name)
+        return UserState(user=user, started=NOTHING if tally is None else tally.amounts())
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
-        idle = [since for books in self._queues.values() if (since := books.idle_since_ms()) is not None]
-        later = (since + self.policy.share_memory_ms for since in idle)
+        memory_ms = self.policy.share_memory_ms
+        later = (self._queues[name].active_ms + memory_ms for name in self._idle)
         return min((moment for moment in later if moment > self.now_ms), default=None)
 
     def fork(self) -> State:
@@ -137,7 +155,9 @@ class State:
         other._runs = self._runs.fork(other._roll)
         other.jobs = self.jobs.fork(other._roll.row_of, other.held)
         other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
-        other._users, other._by_user, other._retried = dict(self._users), dict(self._by_user), dict(self._retried)
+        other._idle = set(self._idle)
+        other._users, other._retried = dict(self._users), dict(self._retried)
+        other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
         other._evicted = dict(self._evicted)
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
         return other
@@ -156,7 +176,7 @@ class State:
             case ev.JobPromised(job=job_id, reservation=reservation):
                 self.pending[job_id] = replace(self.pending[job_id], reservation=reservation)
             case ev.JobReturned(job=job_id):
-                self._enqueue(self._leave_pending(job_id).job)
+                self._return(job_id)
             case ev.JobStarted():
                 self._start(event)
             case ev.JobResized():
@@ -180,26 +200,7 @@ class State:
             case ev.UserSet(user=user):
                 self._users[user.name] = user
             case _:
-                self._apply_to_machines(event)
-
-    def _apply_to_machines(self, event: ev.Event) -> None:
-        match event:
-            case ev.ClusterSet(cluster=cluster):
-                self.machines.set_cluster(cluster)
-            case ev.ClusterSilent(cluster=name, silent=silent):
-                self.machines.set_cluster(replace(self.machines.clusters[name], silent=silent))
-            case ev.NodeAdded(node=node):
-                self.machines.set_node(node)
-            case ev.NodeRemoved(node=name):
-                self.machines.remove_node(name)
-            case ev.NodeCordoned(node=name, cordoned=cordoned) if name in self.machines.nodes:
-                self.machines.cordon(name, cordoned=cordoned)
-            case ev.NodeLabelled(node=name, labels=labels) if name in self.machines.nodes:
-                self.machines.label(name, dict(labels))
-            case ev.ForeignPlaced(id=pod, node=node_name, amounts=amounts):
-                self.machines.set_foreign(node_name, pod, amounts)
-            case ev.ForeignGone(id=pod, node=node_name):
-                self.machines.set_foreign(node_name, pod, None)
+                self.machines.apply(event)
 
     # -- queues ----------------------------------------------------------------------------------------
 
@@ -207,11 +208,19 @@ class State:
         if queue.name in self._queues:
             self._queues[queue.name].set_queue(queue)
         else:
-            self._queues[queue.name] = QueueBooks(queue, self.policy, self._roll, self.now_ms)
+            self._queues[queue.name] = QueueBooks(queue, self.policy.half_time_ms, self._roll, self.now_ms)
+            self._idle.add(queue.name)
+
+    def _touch(self, queue: str, jobs: int) -> None:
+        """The queue is in use; `jobs` of it came (or, below zero, went)."""
+        if self._queues[queue].touch(self.now_ms, jobs):
+            self._idle.discard(queue)
+        else:
+            self._idle.add(queue)
 
     def _submit(self, job: Job) -> None:
         self.jobs.forget(job.id)
-        self._queues[job.queue].touch(self.now_ms, +1)
+        self._touch(job.queue, +1)
         for other in job.after:
             self._waiters.setdefault(other, set()).add(job.id)
         self._enqueue(job)
@@ -240,14 +249,18 @@ class State:
         return Held(job=job, waits_for=waits_for, failed=failed)
 
     def _leave_line(self, job: Job) -> None:
+        """The job stands in line, or aside, no more, and asks for nothing."""
         if self.held.pop(job.id, None) is None:
             self._queues[job.queue].leave(job)
+            self._queues[job.queue].ask_no_more(job.profile)
 
     def _job(self, job_id: str) -> Job:
         """A job that is not over."""
-        places = (self.running.get(job_id), self.pending.get(job_id))
-        found = next((place.job for place in places if place is not None), self.held.get(job_id))
-        return self._roll.job(self._roll.row_of[job_id]) if found is None else found
+        row = self._roll.row_of.get(job_id)
+        if row is not None:
+            return self._roll.job(row)
+        started = self.running.get(job_id) or self.pending.get(job_id)
+        return self.held[job_id] if started is None else started.job
 
     def _change_job(self, job_id: str, job: Job) -> None:
         phase = self.jobs[job_id].phase
@@ -263,9 +276,8 @@ class State:
 
     def _admit(self, event: ev.JobAdmitted) -> None:
         job = self._job(event.job)
-        self._leave_line(job)
+        self._queues[job.queue].leave(job)
         self.jobs.note(job.id, Phase.PENDING)
-        self._queues[job.queue].ask(job.profile.most)
         self._queues[job.queue].charge(event.charge)
         self.pending[job.id] = Pending(
             job=job,
@@ -278,10 +290,13 @@ class State:
 
     def _leave_pending(self, job_id: str) -> Pending:
         pending = self.pending.pop(job_id)
-        books = self._queues[pending.job.queue]
-        books.ask_no_more(pending.job.profile.most)
-        books.charge(-pending.charge)
+        self._queues[pending.job.queue].charge(-pending.charge)
         return pending
+
+    def _return(self, job_id: str) -> None:
+        job = self._leave_pending(job_id).job
+        self._queues[job.queue].ask_no_more(job.profile)
+        self._enqueue(job)
 
     def _start(self, event: ev.JobStarted) -> None:
         pending = self._leave_pending(event.job)
@@ -320,11 +335,12 @@ class State:
         self._runs.add(run)
 
     def _stop(self, job_id: str) -> Job:
-        """The running attempt is over: its room, usage and charge come back."""
+        """The running attempt is over: its room, usage and charge come back, and it asks for nothing."""
         run = self.running.pop(job_id)
         self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
+        self._queues[run.job.queue].ask_no_more(run.job.profile)
         self._queues[run.job.queue].charge(-run.charge)
         return run.job
 
@@ -343,18 +359,22 @@ class State:
             job = self._stop(job_id)
         elif before is Phase.PENDING:
             job = self._leave_pending(job_id).job
+            self._queues[job.queue].ask_no_more(job.profile)
         else:
             job = self._job(job_id)
             self._leave_line(job)
         self.jobs.note(job_id, phase)
         self._retried.pop(job_id, None)
-        self._queues[job.queue].touch(self.now_ms, -1)
+        self._touch(job.queue, -1)
         for waiter in sorted(self._waiters.pop(job_id, ())):
             if waiter in self.held and not self._waits_for(self.held[waiter]):
                 self._enqueue(self.held.pop(waiter))
 
     def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:
-        self._queues[job.queue].use(job, tasks, self.now_ms, sign=sign, whole=whole)
+        """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed, or no longer."""
+        books, measure = self._queues[job.queue], self._measures.of(job.profile, tasks)
+        books.use(measure, self.now_ms, sign=sign)
+        if whole and job.lifetime_ms is None:
+            books.fix(sign * self._measures.least_usage(job.profile), self.now_ms)
         if job.user:
-            held, resources = self._by_user.get(job.user, NOTHING), resources_of(job.profile, tasks)
-            self._by_user[job.user] = held + resources if sign > 0 else held - resources
+            self._by_user.setdefault(job.user, Tally()).add(measure.resources, sign)
