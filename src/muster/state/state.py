@@ -80,12 +80,8 @@ class State:
             fleet=self.machines.fleet(),
             nodes=floor.nodes(),
             queues=tuple(books.state() for books in self._queues.values()),
-            users=tuple(
-                UserState(user=user, started=self._by_user.get(user.name, NOTHING)) for user in self._users.values()
-            ),
-            running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             users=tuple(self._user_state(user) for user in self._users.values()),
-            running=tuple(self.running.values()),
+            running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
