@@ -25,6 +25,7 @@ class Placed:
     cluster: str
     tasks: Tasks
     units: tuple[Unit, ...] = ()
+    by_right: bool = False
 
 
 class Finder:
@@ -38,6 +39,7 @@ class Finder:
         self.horizon = Horizon(snapshot)
         self._full: set[Profile] = set()
         self._evicted = 0
+        self._in_vain = 0
 
     def evicted(self) -> None:
         """Someone gave way: profiles that found no room may find some."""
@@ -58,7 +60,7 @@ class Finder:
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         blocked = self._why_not(job, clusters)
-        evicting = self._by_preemption(job, clusters)
+        evicting = self._by_preemption(job, clusters, blocked)
         if evicting is None:
             return blocked
         if self.policy.preemption is Preemption.ON:
@@ -114,7 +116,7 @@ class Finder:
         span.undo()
         return fits
 
-    def _by_preemption(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
+    def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
         left = self.policy.evictions_per_turn - self._evicted
         if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
@@ -122,14 +124,20 @@ class Finder:
         resource = self._scarce(job, clusters)
         for cluster in clusters:
             claims = Claims(job, resource, self.ledger, self.now_ms)
-            units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            if units is not None and (found := self._without(job, cluster, units)):
+            fits = partial(self._fits_without, job, cluster)
+            in_reach = [unit for unit in claims.units(self.horizon.may_give_way) if unit.run.cluster == cluster]
+            if not in_reach or self._in_vain >= self.policy.vain_searches_per_turn:
+                continue
+            units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays)
+            found = None if units is None else self._without(job, cluster, units)
+            self._in_vain += found is None
+            if units is not None and found is not None:
                 tasks, horizon = found
                 if len(needed := self._needed(job, tasks, units)) < len(units):
                     units, horizon = needed, self._with_in_place_of(job, tasks, needed)
                 if self.policy.preemption is Preemption.ON:
                     self.horizon = horizon
-                return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
+                return Placed(cluster=cluster, tasks=tasks, units=tuple(units), by_right=True)
         return None
 
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:

@@ -292,7 +292,7 @@ class _Turn:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
-        overtook = () if placed.units else self.horizon.overtaken_by(job, placed.tasks)
+        overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
         run = Running(
             job=job,
             attempt=attempt,
@@ -302,7 +302,7 @@ class _Turn:
             protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
             overtook=overtook,
         )
-        if placed.units:
+        if placed.by_right:
             self.horizon.keeps_promises_beside(run)
         else:
             self.horizon.started(run)

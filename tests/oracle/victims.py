@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from muster.model.jobs import Job, Running, Task, resources_of
+from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
 from muster.model.resources import Resources
-from oracle.horizon import Horizon
 from oracle.ledger import Ledger
 
 
@@ -141,19 +140,29 @@ class Claims:
         )
 
 
-def victims(claims: Claims, horizon: Horizon, cluster: str, fits: Fits, most: int) -> list[Unit] | None:
-    """The units to evict in the cluster so that the head fits; None if nothing legal is enough."""
-    units = [unit for unit in claims.units(horizon.may_give_way) if unit.run.cluster == cluster]
-    if not units or not fits(merged(units)):
-        return None  # even all of them would not be enough
-    return _one_that_is_enough(claims, units, fits) or _several(claims, units, fits, most)
+LOOKS = 16  # at units that might go for a head that only promises keep from starting
 
 
-def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits) -> list[Unit] | None:
+def victims(claims: Claims, units: list[Unit], fits: Fits, most: int, *, only_delays: bool) -> list[Unit] | None:
+    """Those of the units to evict so that the head fits; None if nothing legal is enough.
+
+    If only promises are in its way, it may be that nobody needs to go: no promise that rests on guesses keeps a queue
+    from its share.
+    """
+    if only_delays:
+        return [] if fits([]) else _one_that_is_enough(claims, units, fits, LOOKS)
+    return _one_that_is_enough(claims, units, fits, len(units)) or _several(claims, units, fits, most)
+
+
+def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
     for _, tier in groupby(units, key=claims.tier):
-        enough = [unit for unit in tier if claims.allows(unit) and fits([unit])]
-        if enough:
-            return [min(enough, key=lambda unit: claims.ledger.weights.usage(unit.resources))]
+        legal = [unit for unit in tier if claims.allows(unit)]
+        for unit in sorted(legal, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
+            if not looks:
+                return None
+            looks -= 1
+            if fits([unit]):
+                return [unit]
     return None
 
 

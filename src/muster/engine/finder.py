@@ -13,6 +13,7 @@ from muster.engine.lines import Takers
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.rooms import Span
 from muster.engine.stays import Stays
+from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
@@ -23,11 +24,14 @@ from muster.model.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Where a job can start now; `units` must give way for it."""
+    """Where a job can start now; `units` must give way for it. `by_right`: whatever was promised on guesses;
+    `is_in_place`: all rooms are as they will be then."""
 
     cluster: str
     tasks: Tasks
     units: tuple[Unit, ...] = ()
+    by_right: bool = False
+    is_in_place: bool = False
 
 
 class Finder:
@@ -42,6 +46,8 @@ class Finder:
         self._full: set[Profile] = set()
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
+        self._in_vain = 0
+        self._taking = Taking(ledger)
 
     def evicted(self) -> None:
         """Someone gave way: profiles that found no room may find some."""
@@ -71,7 +77,7 @@ class Finder:
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         blocked = self._why_not(job, clusters)
-        evicting = self._by_preemption(job, clusters)
+        evicting = self._by_preemption(job, clusters, blocked)
         if evicting is None:
             return blocked
         if self.policy.preemption is Preemption.ON:
@@ -100,6 +106,8 @@ class Finder:
     def may_anyone_give_way(self) -> bool:
         """Whether anyone may still be evicted in this turn."""
         if self.policy.preemption is Preemption.OFF or self._evicted >= self.policy.evictions_per_turn:
+            return False
+        if self._in_vain >= self.policy.vain_searches_per_turn:
             return False
         return bool(self.horizon.stays.givers.many.any())
 
@@ -145,22 +153,49 @@ class Finder:
         span.undo()
         return fits
 
-    def _by_preemption(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
+    def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
         if not self.may_anyone_give_way():
             return None
-        left = self.policy.evictions_per_turn - self._evicted
         for cluster in clusters:
             claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
-            units = victims(claims, self.horizon, cluster, partial(self._fits_without, job, cluster), left)
-            if units is not None and (found := self._without(job, cluster, units)):
-                tasks, horizon = found
-                if len(needed := self._needed(job, tasks, units)) < len(units):
-                    units, horizon = needed, self._with_in_place_of(job, tasks, needed)
+            taken = self._in_place_of(claims, cluster, blocked)
+            if taken is not None:
                 if self.policy.preemption is Preemption.ON:
-                    self.horizon = horizon
-                return Placed(cluster=cluster, tasks=tasks, units=tuple(units))
+                    self.horizon = taken.horizon or self.horizon
+                return Placed(
+                    cluster=cluster,
+                    tasks=taken.tasks,
+                    units=tuple(taken.units),
+                    by_right=True,
+                    is_in_place=taken.horizon is None,
+                )
         return None
+
+    def _in_place_of(self, claims: Claims, cluster: str, blocked: Blocked) -> Taken | None:
+        """Who must go in this cluster, and where the head starts then."""
+        job, left = claims.head, self.policy.evictions_per_turn - self._evicted
+        careful = partial(self._without, job, cluster)
+        is_usual = self.policy.preemption is Preemption.ON and not blocked.only_delays
+        if is_usual and (search := self._taking.search(self.horizon, claims, cluster)) is not None:
+            taken = search.find(careful, partial(self._pruned, job), left)
+            self._in_vain += taken is None and search.has_anyone()
+            return taken
+        fits = partial(self._fits_without, job, cluster)
+        in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
+        units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays) if in_reach else None
+        if units is None or (found := careful(units)) is None:
+            self._in_vain += bool(in_reach)
+            return None
+        tasks, horizon = found
+        if len(self._needed(job, tasks, units)) < len(units):
+            return self._pruned(job, tasks, units)
+        return Taken(units=units, tasks=tasks, horizon=horizon)
+
+    def _pruned(self, job: Job, tasks: Tasks, units: list[Unit]) -> Taken:
+        """The job on these very tasks, without units that need not go for them."""
+        needed = self._needed(job, tasks, units)
+        return Taken(units=needed, tasks=tasks, horizon=self._with_in_place_of(job, tasks, needed))
 
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
         """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""

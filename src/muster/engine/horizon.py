@@ -11,14 +11,15 @@ to be, or that the promise itself waits for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from muster.engine import runs
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
-from muster.engine.placement import Headcount, Leaving, Placer
+from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, Rights, Stays
@@ -81,6 +82,51 @@ class Horizon:
                 other.stays.start(replace(run, tasks=left))
         other._rebuild()
         return other
+
+    def place_without(self, rows: list[int], job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
+        """The job's tasks at its min if these were gone, taken in place; and how to undo all of it.
+
+        Only right if no promise counts on nodes that they are on.
+        """
+        books, trials = self.now.books, []
+        for rooms, present in self._rooms_with(np.array(rows)):
+            moves, _ = self.stays.moves_of(present, books.grounds, self.asks)
+            trials.append(span := Span([rooms]))
+            span.give_back(books.from_array(moves), len(moves))
+        span = self.span_from_now(job)
+        tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
+
+        def undo() -> None:
+            for trial in (span, *trials):
+                trial.undo()
+
+        return undo, tasks
+
+    def _rooms_with(self, rows: Ints) -> Iterator[tuple[Rooms, Ints]]:
+        """The rooms of each moment, and which of these are there then."""
+        yield self.now, rows
+        ends = self.stays.column(runs.END, rows)
+        overran = ends <= self.now_ms
+        for it in self.promised.values():
+            present = rows[overran | (ends > it.reservation.start_ms)]
+            if len(present):
+                yield it.rooms, present
+
+    def start_by_right(self, run: Running, *, is_in_place: bool) -> None:
+        """A job takes room that others must leave to it; promises are kept as far as they can be.
+
+        `is_in_place`: rooms are up to date, but for promises that it may still be in the way of after its lifetime.
+        """
+        row = self.stays.start(run)
+        nodes = {task.node for task in run.tasks}
+        counted = {task.node for it in self.promised.values() for task in it.reservation.tasks}
+        if not is_in_place or not nodes.isdisjoint(counted):
+            self._rebuild(stays=row)
+            return
+        bound_ms = _end(self.now_ms, self.policy.bound_ms(run.job))
+        for it in self.promised.values():
+            if bound_ms <= it.reservation.start_ms < run.end_ms:
+                it.rooms.take_all(run.job.profile, run.tasks)
 
     # -- what others may use ---------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing
+from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing, yielding
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
@@ -51,6 +51,7 @@ class Kernels:
         self.remove = face(changes.remove)
         self.take_one = face(changes.take_one)
         self.undo = face(changes.undo)
+        self.who_is_enough = face(yielding.who_is_enough)
 
 
 _by_face: dict[object, Kernels] = {}
@@ -230,6 +231,12 @@ class Rooms:
         """What is free on the node."""
         return self.books.grounds.room_of(self.books.row(self.moment, node))
 
+    def most_free(self, dim: int) -> int:
+        """How much of an amount is free on the node that has most of it."""
+        columns, begin = self.books.grounds.columns, self.moment + placing.FREE + dim
+        free = self.books.cells[begin : self.moment + len(self.books.grounds.names) * columns : columns]
+        return int(np.max(free, initial=0))
+
     def fits(self, node: str, group: TaskGroup) -> bool:
         """Whether one more task of the group can be on the node."""
         return Span([self]).fits(node, group)
@@ -312,6 +319,10 @@ class Span:
         """Take tasks of a job away, at every moment."""
         moves = self.books.moves(profile, tasks)
         self.books.kernels.remove(*self.moments[0].cells(), self.trial(len(tasks)), moves, True)
+
+    def give_back(self, moves: Cells, many: int) -> None:
+        """Take so many tasks, told in numbers, away at every moment."""
+        self.books.kernels.remove(*self.moments[0].cells(), self.trial(many), moves, True)
 
     def mark(self) -> Mark:
         """A point to come back to."""

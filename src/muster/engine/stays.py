@@ -79,14 +79,17 @@ class Stays:
         self.fresh = RunTable()
         self._base = resident.table.size
         self._gone: set[int] = set()
+        self.epoch = 0  # changes when someone else than those who left may give way
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""
         other = Stays(self.resident, self.roll, self.policy, self.now_ms)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
-        other.__dict__.update(
-            {name: self.__dict__[name] for name in ("ends", "givers", "_giving") if name in self.__dict__}
-        )
+        other.epoch = self.epoch
+        other.__dict__.update({name: part for name, part in self.__dict__.items() if name in ("ends", "_giving")})
+        if "givers" in self.__dict__:
+            other.givers = Givers(*(column.copy() for column in self.givers))
+            other._gives = self._gives.copy()
         return other
 
     # -- coming and going ------------------------------------------------------------------------------
@@ -121,8 +124,12 @@ class Stays:
 
     def leave(self, row: int) -> None:
         """The attempt in this row is evicted."""
-        self._forget()
         self._gone.add(row)
+        for name in ("ends", "_alive"):
+            self.__dict__.pop(name, None)
+        if row < len(self._gives) and self._gives[row]:
+            self._gives[row] = False
+            self.givers.many[self.column(runs.QUEUE, np.array([row]))[0]] -= 1  # the lowest ranks stay: a hint
 
     def row_of(self, run: Running) -> int:
         """The row of an attempt."""
@@ -132,14 +139,14 @@ class Stays:
         return self._base + next(row for row, who in enumerate(self.fresh.who) if who is run)
 
     def _forget(self) -> None:
+        self.epoch += 1
         for name in _WORKED_OUT:
             self.__dict__.pop(name, None)
 
     def _forget_ends(self) -> None:
-        """Someone starts, and gives way to nobody now: the longer arrays are worked out when someone asks."""
-        givers = {name: part for name, part in self.__dict__.items() if name in ("givers", "_giving")}
-        self._forget()
-        self.__dict__.update(givers)
+        """Someone starts, who gives way to nobody now."""
+        for name in ("ends", "_alive"):
+            self.__dict__.pop(name, None)
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -330,18 +337,29 @@ class Stays:
         np.minimum.at(lowest_priority, queue[at_lowest], priority[at_lowest])
         return Givers(np.bincount(queue, minlength=many), lowest_class, lowest_priority)
 
+    def giving_rows(self, queue: str) -> Ints:
+        """The rows of those of a queue that may give way."""
+        rows, queues = self._giving
+        rows = rows[queues == self.roll.queues[queue]]
+        giving: Ints = rows[self._gives[rows]]
+        return giving
+
     def giving_of(self, queue: str) -> list[Running]:
         """Those of a queue that may give way."""
-        rows, queues = self._giving
-        return [self.run(int(row)) for row in rows[queues == self.roll.queues[queue]]]
+        return [self.run(row) for row in self.giving_rows(queue).tolist()]
+
+    def gives(self, rows: Ints) -> Flags:
+        """Which of these rows may give way; who starts now does not."""
+        gives: Flags = self._gives[rows]
+        return gives
 
     def giving_in(self, row: int) -> list[Running]:
         """The attempt in this row, if it may give way."""
-        return [self.run(row)] if self._gives[row] else []
+        return [self.run(row)] if row < len(self._gives) and self._gives[row] else []
 
     def overtaken(self) -> set[str]:
         """The jobs that someone overtook who may give way."""
-        return {job for row, jobs in self.overtook().items() if self._gives[row] for job in jobs}
+        return {job for row, jobs in self.overtook().items() if self.giving_in(row) for job in jobs}
 
     def outlived_from(self) -> list[int]:
         """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""

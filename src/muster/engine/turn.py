@@ -223,7 +223,8 @@ class _Turn:
 
     def _care(self) -> Care:
         """Whom filling must not set aside by itself: who may reserve, or may take from others."""
-        books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised))
+        may_take = self.finder.may_anyone_give_way()
+        books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised), may_take)
         if self._care_as_of != books:
             self._care_as_of, self._last_care = books, self._who_needs_care()
         return self._last_care
@@ -322,7 +323,7 @@ class _Turn:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
-        overtook = () if placed.units else self.horizon.overtaken_by(job, placed.tasks)
+        overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
         run = Running(
             job=job,
             attempt=attempt,
@@ -332,8 +333,8 @@ class _Turn:
             protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
             overtook=overtook,
         )
-        if placed.units:
-            self.horizon.keeps_promises_beside(run)
+        if placed.by_right:
+            self.horizon.start_by_right(run, is_in_place=placed.is_in_place)
         else:
             self.horizon.stays.start(run)
         self.ledger.start(job, placed.tasks)

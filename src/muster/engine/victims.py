@@ -16,11 +16,11 @@ from itertools import groupby
 
 import numpy as np
 
-from muster.engine.horizon import Horizon
+from muster.engine.giving import Reach
 from muster.engine.ledger import Ledger
 from muster.engine.roll import Roll
 from muster.engine.stays import Rights, Stays
-from muster.model.jobs import Job, Running, Task, resources_of
+from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
 from muster.model.resources import Resources
 
@@ -145,6 +145,28 @@ class Claims:
             if self.head.id in jobs:
                 yield from stays.giving_in(row)
 
+    def reach(self, stays: Stays) -> list[Reach]:
+        """The queues with attempts the head may take, those furthest over first, its own last."""
+        givers, roll, found = stays.givers, stays.roll, []
+        for name in self._may_take_from:
+            if givers.many[roll.queues[name]]:
+                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=self.over(name)))
+        found.sort(key=lambda reach: (-reach.spare, reach.queue))
+        own = roll.queues[self.head.queue]
+        lowest = (int(givers.lowest_class[own]), int(givers.lowest_priority[own]))
+        if givers.many[own] and lowest < self.head.rank:
+            found.append(Reach(queue=self.head.queue, rule=Rule.PRIORITY))
+        return found
+
+    @property
+    def has_share_in_question(self) -> bool:
+        """Whether the head may take from other queues, so that it is known what blocks it."""
+        return bool(self._may_take_from)
+
+    def is_overtaken(self, stays: Stays) -> bool:
+        """Whether the head has a right over those who overtook it."""
+        return any(self.head.id in jobs for jobs in stays.overtook().values())
+
     def units(self, stays: Stays) -> list[Unit]:
         """Every unit the head may take of those that may give way, in the order in which they go."""
         found: list[Unit] = []
@@ -172,19 +194,29 @@ class Claims:
         )
 
 
-def victims(claims: Claims, horizon: Horizon, cluster: str, fits: Fits, most: int) -> list[Unit] | None:
-    """The units to evict in the cluster so that the head fits; None if nothing legal is enough."""
-    units = [unit for unit in claims.units(horizon.stays) if unit.run.cluster == cluster]
-    if not units or not fits(merged(units)):
-        return None  # even all of them would not be enough
-    return _one_that_is_enough(claims, units, fits) or _several(claims, units, fits, most)
+LOOKS = 16  # at units that might go for a head that only promises keep from starting
 
 
-def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits) -> list[Unit] | None:
+def victims(claims: Claims, units: list[Unit], fits: Fits, most: int, *, only_delays: bool) -> list[Unit] | None:
+    """Those of the units to evict so that the head fits; None if nothing legal is enough.
+
+    If only promises are in its way, it may be that nobody needs to go: no promise that rests on guesses keeps a queue
+    from its share.
+    """
+    if only_delays:
+        return [] if fits([]) else _one_that_is_enough(claims, units, fits, LOOKS)
+    return _one_that_is_enough(claims, units, fits, len(units)) or _several(claims, units, fits, most)
+
+
+def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
     for _, tier in groupby(units, key=claims.tier):
-        enough = [unit for unit in tier if claims.allows(unit) and fits([unit])]
-        if enough:
-            return [min(enough, key=lambda unit: claims.ledger.weights.usage(unit.resources))]
+        legal = [unit for unit in tier if claims.allows(unit)]
+        for unit in sorted(legal, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
+            if not looks:
+                return None
+            looks -= 1
+            if fits([unit]):
+                return [unit]
     return None
 
 
@@ -198,7 +230,7 @@ def _several(claims: Claims, units: list[Unit], fits: Fits, most: int) -> list[U
         left.remove(unit)
         chosen.append(unit)
         claims.take(unit)
-    return _minimal(chosen, fits)
+    return minimal(chosen, fits)
 
 
 def _next_legal(claims: Claims, left: list[Unit]) -> Iterator[Unit]:
@@ -206,7 +238,7 @@ def _next_legal(claims: Claims, left: list[Unit]) -> Iterator[Unit]:
     return (unit for unit in sorted(left, key=claims.tier) if claims.allows(unit))
 
 
-def _minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:
+def minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:
     """Without any unit the head can do without, the last chosen kept longest."""
     needed = list(chosen)
     for unit in chosen:

@@ -47,6 +47,7 @@ class Policy:
     aging_after_ms: int = DAY_MS
     preemption: Preemption = Preemption.ON
     evictions_per_turn: int = 1000
+    vain_searches_per_turn: int = 64  # for victims: heads come in the order of their due, so the first have tried
     starts_per_turn: int | None = None
     starts_per_queue: int | None = None
     profiles_deep: int = 100
