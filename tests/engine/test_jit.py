@@ -37,19 +37,27 @@ class Board(NamedTuple):
 @kernel
 def amount(tasks):
     return tasks * PER_TASK
+
+@kernel
+def taken(board, node, tasks):
+    board.free[node] -= amount(tasks)
+    return Board(board.free, node)
 """
 
 PLACING = """
 from muster.engine.kernels.jit import kernel
-from tiny.taking import Board, amount
+from tiny.taking import Board, amount, taken
 
 @kernel
 def place(board, tasks):
     for node in range(len(board.free)):
         if board.free[node] >= amount(tasks):
-            board.free[node] -= amount(tasks)
-            return Board(board.free, node)
-    return board
+            return taken(board, node, tasks).last
+    return board.last
+
+@kernel
+def rest(board):
+    return Board(board.free[1:], board.last)
 """
 
 PLACE = """
@@ -60,8 +68,9 @@ from tiny.placing import Board, place
 
 def told(face):
     chosen = face(place)
-    board = chosen(Board(np.array([5, 7, 9]), -1), 2)
-    assert type(board) is Board
+    board = Board(np.array([5, 7, 9]), -1)
+    node = chosen(board, 2)
+    assert board.free[node] != [5, 7, 9][node]
     stats = getattr(chosen, "stats", None)
     return {
         "free": board.free.tolist(),
@@ -244,6 +253,45 @@ def test_a_face_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch):
 def test_only_kernels_are_compiled():
     with pytest.raises(TypeError, match="is not marked @kernel"):
         kernels.compiled(len)
+
+
+RETURN_AN_ARRAY = """
+import json
+import numpy as np
+from muster.engine import kernels
+from tiny.placing import Board, rest
+
+try:
+    kernels.compiled(rest)(Board(np.array([5, 7, 9]), -1))
+except TypeError as error:
+    print(json.dumps([str(error)]))
+"""
+
+
+def test_compiled_kernels_return_no_arrays_for_nobody_counts_references(tiny: Tiny):
+    assert tiny.tell(script=RETURN_AN_ARRAY) == ["rest returns an array: to Python, kernels return numbers only"]
+    assert tiny.machine_code() == []
+
+
+PRINTING = """
+from muster.engine.kernels.jit import kernel
+
+@kernel
+def look_at(amount):
+    print(amount)
+    return amount
+
+@kernel
+def look(amount):
+    return look_at(amount)
+"""
+
+
+def test_who_looks_for_a_bug_may_print_in_a_kernel_that_is_called_by_another(tiny: Tiny):
+    tiny.write("printing", PRINTING)
+    script = "from muster.engine import kernels; from tiny.printing import look; kernels.compiled(look)(7)"
+
+    assert [tiny.tell(script=script), tiny.tell(script=script)] == [7, 7]  # compiled, and from the cache
 
 
 def kernel_modules() -> list[Path]:

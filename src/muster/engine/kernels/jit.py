@@ -2,8 +2,9 @@
 
 A kernel is an ordinary function over arrays, numbers and named tuples of arrays, marked `@kernel`. The
 marked function is its own plain face. The compiled face is a twin: the same code, in a copy of its
-module's names in which every kernel is the compiled one, so that inner calls are compiled as well. Both
-faces share constants and named tuples and give equal results; only the waiting differs.
+module's names in which every kernel is the compiled one, so that inner calls are compiled as well, into one piece
+with it (whole.py). Both faces share constants and named tuples and give equal results; only the waiting differs.
+To Python a kernel returns numbers.
 
 Machine code is kept in the user's cache folder, under a name that covers all sources of the package and
 all that made the code: numba's own cache does not see an edit in another module. Only machine code is
@@ -28,7 +29,7 @@ from muster.model.errors import InvalidValue
 VARIABLE = "MUSTER_KERNELS"
 
 # In tasks to place, again and again: a simulation of so many jobs takes thousands of turns. Loading numba with its
-# machine code takes half a second, and compiling all kernels most of a minute (docs/engine.md).
+# machine code takes half a second, and compiling all kernels up to half a minute (docs/engine.md).
 WORTH_LOADING = 1_000
 WORTH_COMPILING = 5_000
 
@@ -81,7 +82,7 @@ def compiled(kernel: Callable[P, R], /) -> Callable[P, R]:
     """The kernel as machine code, made on its first call unless it is in the cache."""
     if kernel not in _marked:
         raise TypeError(f"{kernel!r} is not marked @kernel")
-    twin: Callable[P, R] = _compiled_names(kernel.__module__)[kernel.__name__]
+    twin: Callable[P, R] = _entry(kernel)
     return twin
 
 
@@ -96,29 +97,39 @@ def compiled_if_cached(kernel: Callable[P, R], /) -> Callable[P, R]:
 @cache
 def _compiled_names(module: str) -> dict[str, Any]:
     """The names of a module as its compiled kernels see them."""
+    from muster.engine.kernels import whole
+
     written = vars(importlib.import_module(module))
     names = dict(written)
     for name, value in written.items():
         if not isinstance(value, FunctionType) or value not in _marked:
             continue
         if value.__module__ == module:
-            names[name] = _twin(value, names)
+            names[name] = whole.part(_twin(value, names))
         else:
             names[name] = _compiled_names(value.__module__)[value.__name__]
     return names
 
 
-def _twin(function: FunctionType, names: dict[str, Any]) -> Any:
-    """The function as numba compiles it, with the given names instead of those of its module."""
+def _twin(function: Any, names: dict[str, Any]) -> FunctionType:
+    """The function, with the given names instead of those of its module."""
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+
+
+@cache
+def _entry(kernel: Callable[..., object]) -> Any:
+    """The kernel as Python calls it compiled."""
     import numba
     from numba.core.compiler_lock import global_compiler_lock
 
-    twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-    folder = _ready_folder(_sources_of(function))
+    from muster.engine.kernels import whole
+
+    twin = _twin(kernel, _compiled_names(kernel.__module__))
+    folder = _ready_folder(_sources_of(kernel))
     with global_compiler_lock:  # CACHE_DIR is of the whole process and is read while decorating
         others, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
         try:
-            dispatcher = numba.njit(nogil=True, cache=folder is not None)(twin)
+            dispatcher = whole.entry(twin, cache=folder is not None)
         finally:
             numba.config.CACHE_DIR = others
     if hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is a mere function
