@@ -29,7 +29,7 @@ from muster.model.errors import InvalidValue
 VARIABLE = "MUSTER_KERNELS"
 
 # In tasks to place, again and again: a simulation of so many jobs takes thousands of turns. Loading numba with its
-# machine code takes half a second, and compiling all kernels a quarter of a minute (docs/engine.md).
+# machine code takes half a second, and compiling all kernels up to half a minute (docs/engine.md).
 WORTH_LOADING = 1_000
 WORTH_COMPILING = 5_000
 
