@@ -49,6 +49,35 @@ def busy_fleet(*, jobs: int, nodes: int, reservations: int = 1, seed: int = 1) -
     )
 
 
+def steady_fleet(*, jobs: int, nodes: int, seed: int = 1) -> Scenario:
+    """Nodes of 32 cores / 128 GiB and jobs of ten queues; everything happens in whole seconds.
+
+    A job takes 3,375 core seconds on average; with 100 jobs for each node, the fleet has 3,456 for each in the three
+    hours over which they come.
+    """
+    rng = Random(seed)
+    shapes = [_profile(cores, 2 * cores, 1) for cores in range(1, 9)]
+    submits = sorted(rng.randrange(3 * 3600) * SECOND_MS for _ in range(jobs))
+    script = []
+    for index, submit_ms in enumerate(submits):
+        runtime_ms = rng.randrange(240, 1261) * SECOND_MS
+        job = Job(
+            id=f"job-{index}",
+            queue=f"q-{rng.randrange(10)}",
+            profile=rng.choice(shapes),
+            submit_ms=submit_ms,
+            expected_ms=runtime_ms if rng.random() < 0.6 else None,
+        )
+        script.append(ScriptJob(job=job, runtime_ms=runtime_ms))
+    return Scenario(
+        policy=Policy(),
+        clusters=(Cluster(name="east"),),
+        nodes=tuple(_node(index) for index in range(nodes)),
+        queues=tuple(Queue(name=f"q-{number}") for number in range(10)),
+        jobs=tuple(script),
+    )
+
+
 def _node(index: int) -> Node:
     return Node(name=f"n-{index}", cluster="east", allocatable=LARGE)
 
