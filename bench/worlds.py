@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from muster.model.events import ClusterSet, Event, JobSubmitted, NodeAdded, QueueSet
@@ -15,6 +17,7 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import Resources
 from muster.sim.scenario.scenario import Scenario, ScriptJob
+from muster.state.state import State
 
 GIB = 1 << 30
 SECOND_MS = 1000
@@ -46,6 +49,35 @@ def busy_fleet(*, jobs: int, nodes: int, reservations: int = 1, seed: int = 1) -
     )
 
 
+def steady_fleet(*, jobs: int, nodes: int, seed: int = 1) -> Scenario:
+    """Nodes of 32 cores / 128 GiB and jobs of ten queues; everything happens in whole seconds.
+
+    A job takes 3,375 core seconds on average; with 100 jobs for each node, the fleet has 3,456 for each in the three
+    hours over which they come.
+    """
+    rng = Random(seed)
+    shapes = [_profile(cores, 2 * cores, 1) for cores in range(1, 9)]
+    submits = sorted(rng.randrange(3 * 3600) * SECOND_MS for _ in range(jobs))
+    script = []
+    for index, submit_ms in enumerate(submits):
+        runtime_ms = rng.randrange(240, 1261) * SECOND_MS
+        job = Job(
+            id=f"job-{index}",
+            queue=f"q-{rng.randrange(10)}",
+            profile=rng.choice(shapes),
+            submit_ms=submit_ms,
+            expected_ms=runtime_ms if rng.random() < 0.6 else None,
+        )
+        script.append(ScriptJob(job=job, runtime_ms=runtime_ms))
+    return Scenario(
+        policy=Policy(),
+        clusters=(Cluster(name="east"),),
+        nodes=tuple(_node(index) for index in range(nodes)),
+        queues=tuple(Queue(name=f"q-{number}") for number in range(10)),
+        jobs=tuple(script),
+    )
+
+
 def _node(index: int) -> Node:
     return Node(name=f"n-{index}", cluster="east", allocatable=LARGE)
 
@@ -74,6 +106,18 @@ class Size:
     queues: int = 100
     profiles: int = 300
 
+    def __str__(self) -> str:
+        return f"{self.nodes:,} nodes, {self.jobs:,} jobs, {self.queues} queues, {self.profiles:,} profiles"
+
+
+SCALE = float(os.environ.get("MUSTER_BENCH_SCALE", "1"))
+"""For a quick try: MUSTER_BENCH_SCALE=0.01 makes a hundredth of the nodes and jobs."""
+
+
+def scaled(size: Size) -> Size:
+    """The size, or a part of it for a quick try."""
+    return replace(size, nodes=max(int(size.nodes * SCALE), 1), jobs=max(int(size.jobs * SCALE), 1))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -87,6 +131,21 @@ class Kind:
 PLAIN = Kind()
 
 
+def built(size: Size, kind: Kind = PLAIN, policy: Policy | None = None) -> State:
+    """The state of such a world at moment 0, with nothing running yet."""
+    state = State(policy or Policy())
+    for event in million_cores(size, kind):
+        state.apply(event, 0)
+    freeze_garbage()
+    return state
+
+
+def freeze_garbage() -> None:
+    """What is there stays: the collector need not look at it again. The server does the same once it has loaded."""
+    gc.collect()
+    gc.freeze()
+
+
 def million_cores(size: Size, kind: Kind = PLAIN, seed: int = 1) -> Iterator[Event]:
     """Events that make the world: nodes of 32 cores / 128 GiB, and jobs of Zipf-popular shapes, 5 % of them gangs."""
     yield ClusterSet(cluster=Cluster(name="east"))
@@ -98,7 +157,9 @@ def million_cores(size: Size, kind: Kind = PLAIN, seed: int = 1) -> Iterator[Eve
         yield JobSubmitted(job=job)
 
 
-def jobs_of(size: Size, kind: Kind = PLAIN, *, seed: int, prefix: str = "job", queue: str = "") -> Iterator[Job]:
+def jobs_of(
+    size: Size, kind: Kind = PLAIN, *, seed: int, prefix: str = "job", queue: str = "", since_ms: int = 0
+) -> Iterator[Job]:
     """The jobs of such a world, in the order they came; all of one queue if it is given.
 
     Six in ten state how long they will run, half may be evicted after ten minutes.
@@ -113,7 +174,7 @@ def jobs_of(size: Size, kind: Kind = PLAIN, *, seed: int, prefix: str = "job", q
             id=f"{prefix}-{index}",
             queue=queue or f"q-{rng.randrange(size.queues)}",
             profile=rare[index] if rng.random() < 0.05 else singles[index],
-            submit_ms=index // 100,
+            submit_ms=since_ms + index // 100,
             lifetime_ms=600 * SECOND_MS if rng.random() < 0.5 else None,
             expected_ms=rng.randrange(300, 4 * 3600) * SECOND_MS if rng.random() < 0.6 else None,
         )

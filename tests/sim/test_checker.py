@@ -36,7 +36,7 @@ from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Reason
 from muster.model.resources import MICRO, Resources
 from muster.model.snapshot import Snapshot
-from muster.sim.checker import check
+from muster.sim.checker import check, check_some
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
@@ -717,6 +717,19 @@ def _smaller(snapshot: Snapshot, made: Plan, name: str, cores: int) -> tuple[Sna
 )
 def test_a_reason_that_is_not_true_is_found(world: Callable[[], World], forge: Forgery, sentence: str) -> None:
     assert_names(found(world(), forge), sentence)
+
+
+def test_of_some_jobs_only_their_reasons_are_looked_into() -> None:
+    turn = reasoning("one", Reason.QUEUE_CORDONED, queue="b")(*turn_of(blocked_world()))
+
+    assert check_some(*turn, {"two", "huge"}) == []
+    assert_names(check_some(*turn, {"one"}), "queue b is not cordoned")
+
+
+def test_of_some_jobs_all_actions_are_looked_at() -> None:
+    turn = without(Admit, "gang")(*turn_of(free_world()))
+
+    assert_names(check_some(*turn, ()), "gang: starts without being admitted")
 
 
 def _headed(queue: str, head: str | None) -> Forgery:

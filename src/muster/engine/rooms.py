@@ -119,6 +119,10 @@ class Books:
         """A number for these rooms together."""
         return self._signs.setdefault(births, len(self._signs))
 
+    def tallies(self) -> tuple[int, int]:
+        """How many nodes were looked at so far, and how many tasks were placed."""
+        return int(self.cells[placing.SCANNED]), int(self.cells[placing.PLACEMENTS])
+
     def row(self, moment: int, node: str) -> list[int]:
         """A room in numbers."""
         columns = self.grounds.columns

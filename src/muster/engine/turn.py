@@ -47,11 +47,20 @@ from muster.model.snapshot import Snapshot
 
 def plan(snapshot: Snapshot) -> Plan:
     """Decide one turn."""
+    return _decided(snapshot).close()
+
+
+def effort(snapshot: Snapshot) -> tuple[int, int]:
+    """How many nodes a turn looks at to place how many tasks, trials included; for benchmarks."""
+    return _decided(snapshot).horizon.now.books.tallies()
+
+
+def _decided(snapshot: Snapshot) -> _Turn:
     turn = _Turn(snapshot)
     turn.go_round()
     while turn.may_change_more():
         turn.go_round()
-    return turn.close()
+    return turn
 
 
 class _Turn:

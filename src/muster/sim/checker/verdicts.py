@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from muster.model.plan import Evict, Plan, Start, Started, StillRunning, Verdict, Victim, Waiting, verdicts
 from muster.model.reasons import Reason
@@ -12,8 +12,8 @@ from muster.sim.checker.replay import Replay
 from muster.sim.checker.world import World
 
 
-def verdict_problems(world: World, plan: Plan, replay: Replay) -> Iterator[str]:
-    """Jobs with no verdict, the wrong kind of verdict, or one that is not true."""
+def verdict_problems(world: World, plan: Plan, replay: Replay, only: Collection[str] | None = None) -> Iterator[str]:
+    """Jobs with no verdict, the wrong kind of verdict, or one that is not true; the last only for `only`."""
     jobs = Counter(world.ids())
     yield from (f"{job}: stands in {places} places of the snapshot" for job, places in jobs.items() if places > 1)
     given = verdicts(world.snapshot, plan)
@@ -25,7 +25,7 @@ def verdict_problems(world: World, plan: Plan, replay: Replay) -> Iterator[str]:
     for job in jobs:
         verdict = given.get(job)
         yield from _kind_problems(world, job, verdict, starts.get(job), evictions.get(job))
-        if isinstance(verdict, Waiting):
+        if isinstance(verdict, Waiting) and (only is None or job in only):
             yield from truth.problems(job, verdict)
     yield from _sentence_problems(plan, given)
 
