@@ -17,7 +17,7 @@ from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task
-from muster.model.plan import Action, Admit, Start, Verdict
+from muster.model.plan import Action, Admit, Later, Start, Verdict
 
 
 class Filled:
@@ -48,10 +48,13 @@ class Filled:
             yield admit
             yield start
 
-    def verdicts(self) -> Iterator[tuple[str, Verdict]]:
+    def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
-        for start in self.starts:
-            yield start.job, plan.Started(cluster=start.cluster, tasks=start.tasks)
+        return ((job, Later(self._verdict, place)) for place, job in enumerate(self.jobs))
+
+    def _verdict(self, place: int) -> Verdict:
+        start = self.starts[place]
+        return plan.Started(cluster=start.cluster, tasks=start.tasks)
 
     @cached_property
     def starts(self) -> list[Start]:

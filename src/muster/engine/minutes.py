@@ -22,8 +22,8 @@ from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
-from muster.model.made import Made, MadeMapping
-from muster.model.plan import Action, Admit, Evict, Promise, Start, Verdict, Waiting
+from muster.model.made import Made
+from muster.model.plan import Action, Admit, Evict, Later, Promise, Start, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
 
 
@@ -98,20 +98,19 @@ class Round:
         self._said = [told.get(id(it), it) for it in self._said]
         self._blocked = [told.get(id(it), it) for it in self._blocked]
 
-    def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
+    def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting | Later]]:
         """One for each; what is short, as the turn leaves the nodes."""
         assert self._told is not None
-        profiles, shortage_of = self._told.profiles, self._told.shortage_of
+        shortage_of = self._told.shortage_of
+        aside = {id(it): _Aside(it, self._told, fleet) for it in self._said if isinstance(it, Asides)}
         for said in self._said:
             if isinstance(said, Asides):
-                yield from _not_for_want_of_room(said, self._told, fleet)
+                yield from aside[id(said)].not_for_want_of_room()
             else:
                 yield said
         for blocked in self._blocked:
             if isinstance(blocked, Asides):
-                for place in np.flatnonzero(blocked.why == NO_ROOM).tolist():
-                    profile = profiles[blocked.profiles[place]]
-                    yield blocked.jobs[place], waiting.blocked(profile, _PLAINLY, shortage_of(profile))
+                yield from aside[id(blocked)].for_want_of_room()
             else:
                 yield blocked[0], waiting.blocked(blocked[1], blocked[2], shortage_of(blocked[1]))
         for job, reservation, why in self._reserved:
@@ -128,18 +127,42 @@ _REASONS = {
 }
 
 
-def _not_for_want_of_room(asides: Asides, told: Told, fleet: Fleet) -> Iterator[tuple[str, Waiting]]:
-    never = cache(never_of)
-    for place in np.flatnonzero(asides.why != NO_ROOM).tolist():
-        job, why, bound = asides.jobs[place], int(asides.why[place]), int(asides.bounds[place])
-        if why == NEVER_FITS:
-            yield job, never(told.profiles[asides.profiles[place]], fleet)
-        elif why == OVER_SHARE:
+class _Aside:
+    """What to say of those who were set aside together."""
+
+    def __init__(self, asides: Asides, told: Told, fleet: Fleet) -> None:
+        self._asides = asides
+        self._told = told
+        self._fleet = fleet
+        self._never = cache(never_of)
+
+    def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
+        """Those for whom there is no room, each with what is short."""
+        asides, is_gang = self._asides, [profile.tasks_min != 1 for profile in self._told.profiles]
+        places = np.flatnonzero(asides.why == NO_ROOM)
+        for place, profile in zip(places.tolist(), asides.profiles[places].tolist(), strict=True):
+            reason = Reason.GANG_DOES_NOT_FIT if is_gang[profile] else Reason.NO_ROOM
+            yield asides.jobs[place], Later(self._no_room, place, reason)
+
+    def not_for_want_of_room(self) -> Iterator[tuple[str, Later]]:
+        """All others."""
+        asides = self._asides
+        places = np.flatnonzero(asides.why != NO_ROOM)
+        for place, why in zip(places.tolist(), asides.why[places].tolist(), strict=True):
+            yield asides.jobs[place], Later(self._else, place, _REASONS[why])
+
+    def _no_room(self, place: int) -> Waiting:
+        profile = self._told.profiles[self._asides.profiles[place]]
+        return waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
+
+    def _else(self, place: int) -> Waiting:
+        asides, told, bound = self._asides, self._told, int(self._asides.bounds[place])
+        if asides.why[place] == NEVER_FITS:
+            return self._never(told.profiles[asides.profiles[place]], self._fleet)
+        if asides.why[place] == OVER_SHARE:
             holding = told.ledger.queues[told.queues[asides.queues[place]]]
-            yield job, over_share(holding, int(asides.flows[place]), told.ledger)
-        else:
-            bound_ms = None if bound == NONE else bound
-            yield job, waiting.would_delay(bound_ms, Blocked(only_delays=True), asides.promised)
+            return over_share(holding, int(asides.flows[place]), told.ledger)
+        return waiting.would_delay(None if bound == NONE else bound, Blocked(only_delays=True), asides.promised)
 
 
 def never_of(profile: Profile, fleet: Fleet) -> Waiting:
@@ -195,18 +218,18 @@ class Minutes:
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield action
 
-    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> MadeMapping[Verdict]:
+    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> Verdicts:
         """One for each job the turn looked at."""
 
-        def make() -> dict[str, Verdict]:
-            made: dict[str, Verdict] = {}
+        def make() -> dict[str, Verdict | Later]:
+            made: dict[str, Verdict | Later] = {}
             for part in self._moved:
                 made.update(part.verdicts() if isinstance(part, Filled) else [part])
             made.update(last.verdicts(fleet))
             made.update(others)
             return made
 
-        return MadeMapping(make)
+        return Verdicts(make)
 
 
 def _spread(part: Action | Filled) -> Iterator[Action]:

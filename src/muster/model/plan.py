@@ -6,9 +6,10 @@ inside one turn but is never over-full.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple
 
 from muster.model.jobs import Reservation, Task
@@ -115,6 +116,49 @@ class Victim:
 Verdict = Started | StillRunning | Waiting | Victim
 
 
+class Later(NamedTuple):
+    """A verdict that is made when someone looks at it; why the job waits, if it does, is known before."""
+
+    make: Callable[[int], Verdict]
+    place: int
+    reason: Reason | None = None
+
+
+class Verdicts(Mapping[str, Verdict]):
+    """Verdicts, each made when someone looks at it: most are never needed."""
+
+    def __init__(self, make: Callable[[], dict[str, Verdict | Later]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _entries(self) -> dict[str, Verdict | Later]:
+        return self._make()
+
+    def reasons(self) -> Iterator[tuple[str, Reason]]:
+        """Why each job waits that does."""
+        for job, entry in self._entries.items():
+            if isinstance(entry, Waiting | Later) and entry.reason is not None:
+                yield job, entry.reason
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __getitem__(self, job: str) -> Verdict:
+        entry = self._entries[job]
+        if isinstance(entry, Later):
+            entry = self._entries[job] = entry.make(entry.place)
+        return entry
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[type[dict[str, Verdict]], tuple[dict[str, Verdict]]]:
+        return dict, (dict(self),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
@@ -140,6 +184,12 @@ class Plan:
             if isinstance(action, Start):
                 counts[action.queue] = counts.get(action.queue, 0) + 1
         return counts
+
+    def reasons(self) -> Iterator[tuple[str, Reason]]:
+        """Why each job waits that the turn looked at; quicker than its verdicts, which know more."""
+        if isinstance(self.verdicts, Verdicts):
+            return self.verdicts.reasons()
+        return ((job, it.reason) for job, it in self.verdicts.items() if isinstance(it, Waiting))
 
     def behind(self, queue: str) -> Waiting:
         """The verdict of a queued job the turn did not need to look at."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from muster.model import events as ev
 from muster.model.jobs import Running
 from muster.model.plan import Waiting
+from muster.model.reasons import Reason
 from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
@@ -55,7 +56,7 @@ class Simulation:
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job))
         for scripted in scenario.events:
             self.run.expect(scripted.at_ms, scripted.event)
-        self._told: dict[str, str] = {}
+        self._told: dict[str, Reason] = {}
 
     def _runtime(self, run: Running) -> int | None:
         return self.runtimes[run.job.id]
@@ -76,9 +77,11 @@ class Simulation:
         for event in moment.events:
             if isinstance(event, ev.JobStarted | ev.JobSucceeded | ev.JobFailed | ev.JobCancelled):
                 self._told.pop(event.job, None)
-        for job, verdict in moment.plan.verdicts.items():
-            if isinstance(verdict, Waiting) and self._told.get(job) != verdict.reason.name:
-                self._told[job] = verdict.reason.name
+        for job, reason in moment.plan.reasons():
+            if self._told.get(job) is not reason:
+                self._told[job] = reason
+                verdict = moment.plan.verdicts[job]
+                assert isinstance(verdict, Waiting)
                 news[job] = verdict
         estimates = self.forecast() if news and self.estimates else {}
         return tuple(
