@@ -119,8 +119,8 @@ class Search:
     def _one(self, careful: Careful) -> Taken | None:
         missing = self._missing()
         for reach, candidates in self._lines:
-            if reach.rule is Rule.FAIR_SHARE and reach.spare < missing:
-                continue  # whoever the queue can spare has less
+            if reach.rule is Rule.FAIR_SHARE and reach.spare < missing and not candidates.has_whole_nodes:
+                continue  # whoever the queue can spare has less, and only a node for oneself leaves more than that
             for place in self._enough(reach, candidates):
                 row, unit = int(candidates.rows[place]), self._unit(reach, candidates, place)
                 if (taken := self._take([row], [unit], careful)) is not None:
