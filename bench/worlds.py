@@ -141,7 +141,11 @@ def built(size: Size, kind: Kind = PLAIN, policy: Policy | None = None) -> State
 
 
 def freeze_garbage() -> None:
-    """What is there stays: the collector need not look at it again. The server does the same once it has loaded."""
+    """What is there stays: the collector need not look at it again. The server does the same once it has loaded.
+
+    What an earlier world left behind goes first.
+    """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
