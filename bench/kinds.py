@@ -6,8 +6,8 @@ Each is a benchmark of its own, since making and checking one of these worlds ta
 from __future__ import annotations
 
 from bench.checking import hold_to_rules
-from bench.measuring import MEASURE, at_least, table
-from bench.turns import FILL_HEADINGS, fill_row, filled, made_world, warm_up
+from bench.measuring import MEASURE, table
+from bench.turns import FILL_HEADINGS, distinct_profiles, fill_bars, fill_row, filled, made_world, warm_up
 from bench.worlds import PLAIN, Kind, Size, scaled
 from muster.engine.turn import effort
 
@@ -52,9 +52,9 @@ def _report(name: str, words: str, full: Size, kind: Kind) -> str:
             *table(FILL_HEADINGS, [fill_row(name, filling)]),
             "",
             f"{filling.starts:,} jobs started. {scanned / placed:.2f} nodes were looked at for each task placed.",
+            f"{distinct_profiles(filling.snapshot):,} distinct profiles were queued.",
             "",
-            at_least("Placements per second, plan alone", BAR, filling.rate),
-            at_least("Placements per second, plan and every action made", BAR, filling.whole_rate),
+            *fill_bars(filling, BAR),
             "",
             checked,
         ]

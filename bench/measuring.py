@@ -35,6 +35,11 @@ def at_least(what: str, bar: float, measured: float, unit: str = "") -> str:
     return _against(what, f"at least {bar:,.0f}{unit}", measured, unit, is_met=measured >= bar)
 
 
+def at_most(what: str, bar: float, measured: float, unit: str = "") -> str:
+    """How the result stands against a bar it should not pass."""
+    return _against(what, f"at most {bar:,.0f}{unit}", measured, unit, is_met=measured <= bar)
+
+
 def below(what: str, bar: float, measured: float, unit: str = "") -> str:
     """How the result stands against a bar it should stay under."""
     return _against(what, f"below {bar:,.0f}{unit}", measured, unit, is_met=measured < bar)

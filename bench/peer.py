@@ -18,14 +18,13 @@ from typing import TypedDict
 
 from bench.measuring import table, tell
 from bench.turns import Filling, filled, made_world, warm_up
-from bench.worlds import Size, jobs_of, scaled
+from bench.worlds import MIB, Size, jobs_of, scaled
 
 VERSION = "1.8.0"  # of github.com/apache/yunikorn-core; bench/peer/go.mod.txt asks for the same
 SOURCES = Path(__file__).resolve().parent / "peer"
 FILL_PCT = 90
 RUN_S = 30  # a run that is not done by then is stopped: its rate is known
 BUILD_S = 300  # a cold build took 71 s
-MIB = 1 << 20
 
 
 class Answer(TypedDict):

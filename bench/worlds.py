@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -19,7 +19,7 @@ from muster.model.resources import Resources
 from muster.sim.scenario.scenario import Scenario, ScriptJob
 from muster.state.state import State
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 SECOND_MS = 1000
 QUEUES = ("physics", "vision", "speech", "biology")
 
@@ -141,7 +141,11 @@ def built(size: Size, kind: Kind = PLAIN, policy: Policy | None = None) -> State
 
 
 def freeze_garbage() -> None:
-    """What is there stays: the collector need not look at it again. The server does the same once it has loaded."""
+    """What is there stays: the collector need not look at it again. The server does the same once it has loaded.
+
+    What an earlier world left behind goes first.
+    """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
@@ -165,8 +169,8 @@ def jobs_of(
     Six in ten state how long they will run, half may be evicted after ten minutes.
     """
     rng = Random(seed)
-    single = [_special_profile(rng, kind, 1) for _ in range(size.profiles * 4 // 5)]
-    gangs = [_special_profile(rng, kind, rng.choice(WIDTHS)) for _ in range(size.profiles - len(single))]
+    single = _distinct(size.profiles * 4 // 5, lambda: _special_profile(rng, kind, 1))
+    gangs = _distinct(size.profiles - len(single), lambda: _special_profile(rng, kind, rng.choice(WIDTHS)))
     singles = rng.choices(single, _zipf(len(single)), k=size.jobs)
     rare = rng.choices(gangs, _zipf(len(gangs)), k=size.jobs)
     for index in range(size.jobs):
@@ -178,6 +182,14 @@ def jobs_of(
             lifetime_ms=600 * SECOND_MS if rng.random() < 0.5 else None,
             expected_ms=rng.randrange(300, 4 * 3600) * SECOND_MS if rng.random() < 0.6 else None,
         )
+
+
+def _distinct(count: int, draw: Callable[[], Profile]) -> list[Profile]:
+    """So many profiles, no two alike: state would take those for one."""
+    drawn: dict[Profile, None] = {}
+    while len(drawn) < count:
+        drawn[draw()] = None
+    return list(drawn)
 
 
 def _zipf(count: int) -> list[float]:
@@ -196,7 +208,7 @@ def _special_node(index: int, kind: Kind) -> Node:
 
 def _special_profile(rng: Random, kind: Kind, width: int) -> Profile:
     cores = rng.choice(CORES)
-    memory = min(cores * rng.choice(GIB_PER_CORE), 100) * GIB + rng.randrange(64) * (1 << 24)
+    memory = min(cores * rng.choice(GIB_PER_CORE), 100) * GIB + rng.randrange(1024) * MIB
     amounts = {"cpu": cores * 1000, "memory": memory}
     constraint, milli = ANYWHERE, DEVICE_MILLI
     if kind.selectors and rng.random() < 0.1:
