@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import Face
 from muster.engine.ledger import Ledger
@@ -47,11 +49,14 @@ class Finder:
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
         self._in_vain = 0
+        self._moves = 0
+        self._blocks: dict[Profile, tuple[str, int]] = {}  # the resource that blocks it, and until how many moves
         self._taking = Taking(ledger)
 
-    def evicted(self) -> None:
-        """Someone gave way: profiles that found no room may find some."""
+    def evicted(self, tasks: int) -> None:
+        """Someone gave way, with so many tasks: profiles that found no room may find some."""
         self._evicted += 1
+        self._moves += tasks
         self._full.clear()
         self._short.clear()
 
@@ -59,8 +64,9 @@ class Finder:
         """There is no room for the profile, promised or not."""
         self._full.add(profile)
 
-    def started(self) -> None:
-        """Someone took room: what others lack is to be worked out anew."""
+    def started(self, tasks: int) -> None:
+        """Someone took room with so many tasks: what others lack is to be worked out anew."""
+        self._moves += tasks
         self._short.clear()
 
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
@@ -114,10 +120,14 @@ class Finder:
     def who_may_take(self) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells."""
         if not self.may_anyone_give_way():
-            return Takers(set(), self.ledger.shares.entitled_to, None, set())
-        stays = self.horizon.stays
-        below = {it.name for it in self.ledger.queues.values() if it.started_usage < it.entitled}
-        return Takers(below, self.ledger.shares.entitled_to, stays.givers, stays.overtaken())
+            return Takers(np.zeros(0, np.bool_), self.ledger.shares.entitled_to, None, set())
+        stays, books = self.horizon.stays, self.ledger.columns
+        return Takers(
+            books.started_usage < self.ledger.entitled,
+            self.ledger.shares.entitled_to,
+            stays.givers,
+            stays.overtaken(),
+        )
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""
@@ -199,15 +209,24 @@ class Finder:
 
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
         """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
-        if job.profile in self._full:
-            shortage = self.shortage(job.profile)
-        else:
+        profile = job.profile
+        if profile not in self._full:
             placer = Placer(self.horizon.span_from_now(job))
-            shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
-        return _resource(shortage)
+            return _resource(max((placer.shortage(profile, it) for it in clusters), key=lambda it: it.placed))
+        known = self.known_scarce(profile)
+        if known is None:
+            shortage = self.shortage(profile)
+            known = _resource(shortage)
+            if len(clusters) == len(profile.groups) == 1:
+                # A task that moves changes one node, and the lead by two at most; so do those placed to find out.
+                self._blocks[profile] = (known, self._moves + (shortage.lead - 1) // 2 - 2 * profile.tasks_min)
+        return known
 
     def known_scarce(self, profile: Profile) -> str | None:
         """The resource that blocks such a head, if that was worked out as things stand."""
+        resource, until = self._blocks.get(profile, ("", -1))
+        if self._moves <= until:
+            return resource
         known = self._short.get(profile)
         return None if known is None else _resource(known)
 

@@ -134,6 +134,9 @@ class Ledger:
         self.queues = {
             state.queue.name: Holding(self, state, number) for state, number in zip(states, numbers, strict=True)
         }
+        self.entitled = np.zeros(len(roll.queues), np.int64)  # by number
+        for holding in self.queues.values():
+            self.entitled[holding.number] = holding.entitled
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
             holding = self.queues[pending.job.queue]

@@ -18,16 +18,16 @@ from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.stays import Givers, Started
+from muster.engine.stays import Flags, Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy, Preemption
 
 
 class Takers(NamedTuple):
-    """Who might start in the place of others: jobs of queues `below` their share, jobs that were overtaken, and in
-    each queue those above the lowest (class, priority) of its own jobs that may give way."""
+    """Who might start in the place of others: jobs of queues below their share, jobs that were overtaken, and in each
+    queue those above the lowest (class, priority) of its own jobs that may give way. Nobody if there are no givers."""
 
-    below: set[str]
+    is_below: Flags
     entitled_to: Callable[[str], Mapping[str, int]]
     givers: Givers | None
     overtaken: set[str]
@@ -81,6 +81,7 @@ class Lines:
         )
         self.limits = _no_limits(queues, 4)
         self._done = _nothing_done(16)
+        self._entitled: Ints | None = None
 
     # -- filling ---------------------------------------------------------------------------------------
 
@@ -137,17 +138,13 @@ class Lines:
             may_reserve=np.array(may_reserve, np.int64),
             is_below=np.zeros(queues, np.int64),
             gives=np.zeros(queues, np.int64),
-            entitled=np.zeros((queues, len(self._shapes.resources)), np.int64),
+            entitled=self._entitled_to(takers),
             gives_class=np.full(queues, ALWAYS, np.int64),
             gives_priority=np.full(queues, ALWAYS, np.int64),
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
         )
-        for name in takers.below:
-            care.is_below[self._roll.queues[name]] = 1
-        for resource, place in self._shapes.resources.items() if takers.below else ():
-            for name, amount in takers.entitled_to(resource).items():
-                care.entitled[self._roll.queues[name], place] = amount
         if takers.givers is not None:
+            care.is_below[:] = takers.is_below
             care.gives[:] = takers.givers.many > 0
             care.gives_class[:] = takers.givers.lowest_class
             care.gives_priority[:] = takers.givers.lowest_priority
@@ -155,6 +152,17 @@ class Lines:
             if job in self._roll.row_of:
                 care.was_overtaken[self._roll.row_of[job]] = 1
         return care
+
+    def _entitled_to(self, takers: Takers) -> Ints:
+        """Each queue's entitled part of each resource; worked out once, for shares do not change in a turn."""
+        if self._entitled is None and takers.givers is not None:
+            self._entitled = np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
+            for resource, place in self._shapes.resources.items():
+                for name, amount in takers.entitled_to(resource).items():
+                    self._entitled[self._roll.queues[name], place] = amount
+        if self._entitled is None:
+            return np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
+        return self._entitled
 
     def look_at(self, job: Job) -> None:
         """The job is looked at: the first of its queue is its head."""

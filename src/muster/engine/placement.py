@@ -31,7 +31,8 @@ class Shortage:
     """Why a job does not fit: `dimension` is short on `short` of the `matching` nodes.
 
     `placed` of the `needed` tasks found room. A dimension is a resource, or what else stood in the way:
-    nodeSelector, affinity, taint, cordoned, wholeNode, topology, nodes or clusters (there are none).
+    nodeSelector, affinity, taint, cordoned, wholeNode, topology, nodes or clusters (there are none). `lead`: on how
+    many more nodes it is short than any other.
     """
 
     dimension: str
@@ -40,6 +41,7 @@ class Shortage:
     matching: int
     placed: int
     needed: int
+    lead: int = 0
 
 
 Tasks = tuple[Task, ...]
@@ -79,7 +81,7 @@ class Placer:
             placed += (count := self._place_group(group, cluster))
             if count < group.min:
                 break
-        dimension, short, matching = self._short_of(group, cluster)
+        dimension, short, matching, lead = self._short_of(group, cluster)
         self.span.undo(mark)
         return Shortage(
             dimension=dimension,
@@ -88,6 +90,7 @@ class Placer:
             matching=matching,
             placed=placed,
             needed=profile.tasks_min,
+            lead=lead,
         )
 
     def _place_group(self, group: TaskGroup, cluster: str) -> int:
@@ -97,21 +100,22 @@ class Placer:
         self.span.clear()
         return self.books.kernels.place_group(*cells, number, at, self.column, group.min)
 
-    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int, int]:
-        """What stands in the way of one more task as the span is now, on how many nodes, and of how many."""
+    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int, int, int]:
+        """What stands in the way of one more task as the span is now, on how many nodes, of how many, by what lead."""
         number, at = self.grounds.group_number(group), self.grounds.cluster_number[cluster]
         counts, unknown = self.books.of([0] * (len(self.grounds.dims) + 2)), self.grounds.unknown(group.request)
         ground, books, _ = self.span.moments[0].cells()
         matching = self.books.kernels.count_lacking(ground, books, self.span.trial(0), number, at, self.column, counts)
         if not matching:
-            return (*self.grounds.refusal(cluster, group.constraint), 0)
+            return (*self.grounds.refusal(cluster, group.constraint), 0, 0)
         *by_dim, whole_node, nothing = (int(count) for count in counts)
         if nothing and not unknown:  # one more task would fit somewhere, only not close enough
-            return "topology", nothing, matching
+            return "topology", nothing, matching, 0
         lacking = dict(zip(self.grounds.dims, by_dim, strict=True))
         lacking |= {"wholeNode": whole_node} | dict.fromkeys(unknown, matching - whole_node)
         dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
-        return dimension, lacking[dimension], matching
+        short = lacking.pop(dimension)
+        return dimension, short, matching, short - max(lacking.values(), default=0)
 
 
 def tasks_of(grounds: Grounds, profile: Profile, numbers: list[list[int]]) -> Tasks:

@@ -217,7 +217,7 @@ class _Turn:
         grounds = self.horizon.now.books.grounds
         filled = Filled(started, self.roll, self.ledger.shapes, grounds, self.snapshot.attempts)
         self.horizon.stays.start_all(started, grounds)
-        self.finder.started()
+        self.finder.started(len(started.tasks))
         self.minutes.fill(filled)
 
     def _note_set_aside(self, asides: Asides) -> None:
@@ -359,7 +359,7 @@ class _Turn:
         *,
         by_preemption: bool = False,
     ) -> None:
-        self.finder.started()
+        self.finder.started(len(tasks))
         self.minutes.starts += 1
         self.minutes.act(
             Start(
@@ -377,7 +377,7 @@ class _Turn:
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
-        self.finder.evicted()
+        self.finder.evicted(len(unit.tasks))
         self.lines.forget_full()
         self.minutes.evict(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)

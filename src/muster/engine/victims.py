@@ -89,7 +89,16 @@ class Claims:
         before = self._those_it_comes_before()
         if not before or not self.is_below:
             return set()
-        return {name for name in before if self.over(name) > 0 and not self._would_overtake(name)}
+        over = self._all_over()
+        return {name for name in before if over[name] > 0 and not self._would_overtake(name)}
+
+    def _all_over(self) -> dict[str, int]:
+        """How far each queue holds more than its entitled part, before anything is taken."""
+        place = self.ledger.shapes.resources.get(self.resource)
+        if place is None:
+            return {name: -entitled for name, entitled in self.entitled.items()}
+        held = self.ledger.columns.started[:, place].tolist()
+        return {name: held[it.number] - self.entitled[name] for name, it in self.ledger.queues.items()}
 
     def _those_it_comes_before(self) -> list[str]:
         """Queues before which filling would serve the head; any other would only take it back."""
@@ -148,9 +157,10 @@ class Claims:
     def reach(self, stays: Stays) -> list[Reach]:
         """The queues with attempts the head may take, those furthest over first, its own last."""
         givers, roll, found = stays.givers, stays.roll, []
+        over = self._all_over() if self._may_take_from else {}
         for name in self._may_take_from:
             if givers.many[roll.queues[name]]:
-                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=self.over(name)))
+                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=over[name]))
         found.sort(key=lambda reach: (-reach.spare, reach.queue))
         own = roll.queues[self.head.queue]
         lowest = (int(givers.lowest_class[own]), int(givers.lowest_priority[own]))
