@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.checking import hold_to_rules
-from bench.measuring import MEASURE, median, ms, table
+from bench.measuring import MEASURE, judged, median, ms, table
 from bench.turns import carried_out, filled, idle_turns, made_world, warm_up
 from bench.worlds import Size, scaled
 
@@ -91,7 +91,7 @@ def _judged(grown: Sequence[Grown]) -> Iterator[str]:
     for one in grown[1:]:
         half = grown[0] if one.times == 2 else before
         for what, ratio in (("filling", one.fill_s / half.fill_s), ("nothing to decide", one.idle_s / half.idle_s)):
-            word = "met" if ratio <= ALLOWED else "**missed**"
+            word = judged(is_met=ratio <= ALLOWED)
             yield (
                 f"- {one.name} from {one.times // 2} × to {one.times} ×, {what}: bar: at most about double; "
                 f"measured {ratio:.2f} times: {word}."

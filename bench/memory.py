@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 
 from bench.measuring import at_most
+from bench.worlds import SCALE
 from muster.model import events as ev
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request
@@ -13,7 +14,7 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.state.state import State
 
-JOBS, QUEUES, PROFILES = 1_000_000, 100, 300
+JOBS, QUEUES, PROFILES = int(1_000_000 * SCALE), 100, 300
 MOST_BYTES = 300
 GIB = 1 << 30
 

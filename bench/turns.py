@@ -85,6 +85,7 @@ def fill() -> str:
     checked = [hold_to_rules(filling.snapshot, filling.plan, "Filling")]
     run = carried_out(state)
     idle = idle_turns(run)
+    ended = churn_of(run)
     churning = list(churn_turns(run, Random(1)))
     checked.append(hold_to_rules(churning[-1].snapshot, churning[-1].plan, "The last churning turn"))
     return "\n".join(
@@ -96,14 +97,14 @@ def fill() -> str:
             f"{filling.starts:,} jobs started. {scanned / placed:.2f} nodes were looked at for each task placed.",
             f"{distinct_profiles(filling.snapshot):,} distinct profiles were queued.",
             "",
-            *table(TURN_HEADINGS, [turn_row("nothing to decide", idle), turn_row("2,000 jobs ended", churning)]),
+            *table(TURN_HEADINGS, [turn_row("nothing to decide", idle), turn_row(f"{ended:,} jobs ended", churning)]),
             "",
             *fill_bars(filling, FILL_BAR),
             below(
                 "A turn with nothing to decide (median)", IDLE_BAR_MS, 1000 * median(it.plan_s for it in idle), " ms"
             ),
             below(
-                "A turn that starts about 2,000 jobs (median, actions made)",
+                f"A turn after {ended:,} jobs ended (median, actions made)",
                 CHURN_BAR_MS,
                 1000 * median(it.plan_s + it.actions_s for it in churning),
                 " ms",
@@ -250,12 +251,16 @@ def idle_turns(run: Run) -> list[Turn]:
     return [timed_turn(run, run.state.now_ms + SECOND_MS) for _ in range(TURNS)]
 
 
+def churn_of(run: Run) -> int:
+    """How many jobs end before a churning turn: fewer where only few run."""
+    return min(CHURN, len(run.state.running) // 10)
+
+
 def churn_turns(run: Run, rng: Random) -> Iterator[Turn]:
     """Turns a second apart, before each of which random running jobs end."""
     for number in range(TURNS):
         now_ms = run.state.now_ms + SECOND_MS
-        many = min(CHURN, len(run.state.running) // 10)
-        for job in rng.sample(sorted(run.state.running), many):
+        for job in rng.sample(sorted(run.state.running), churn_of(run)):
             run.state.apply(JobSucceeded(job=job, attempt=run.state.running[job].attempt), now_ms)
         yield timed_turn(run, now_ms, keeps=number == TURNS - 1)
 
