@@ -21,7 +21,7 @@ from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds
 from muster.engine.kernels import placing
-from muster.engine.placement import Headcount, Placer, Shortage, never_fits, step
+from muster.engine.placement import Headcount, Leaving, Placer, Shortage, never_fits, step
 from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
@@ -270,7 +270,9 @@ def play(seed: int, nodes: int, rounds: int, face: Any) -> None:
                 both.plain_span.give(task.node, group.request, task.devices, both.empties[task.node])
                 both.there.remove((task, group))
         for profile, headcount in heads:
-            assert headcount.is_enough() == plain.Headcount(theirs, profile, chance.clusters[0]).is_enough()
+            nobody = Leaving(*(ours.books.of(numbers) for numbers in ([0], [], [0])))
+            _, is_enough = headcount.free_until_enough(nobody, 0)
+            assert is_enough == plain.Headcount(theirs, profile, chance.clusters[0]).is_enough()
     both.assert_same_rooms()
     both.assert_same_index()
     both.span.undo()
@@ -280,7 +282,7 @@ def play(seed: int, nodes: int, rounds: int, face: Any) -> None:
 
 
 def as_ours(shortage: plain.Shortage) -> Shortage:
-    return Shortage(**{name: getattr(shortage, name) for name in Shortage.__slots__})
+    return Shortage(**{name: getattr(shortage, name) for name in plain.Shortage.__slots__})
 
 
 SEEDS = st.integers(0, 2**32)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -41,12 +43,9 @@ class Filled:
 
     def actions(self) -> Iterator[Action]:
         """Each job is admitted and starts."""
-        attempts = self._attempts()
-        clusters = list(map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist()))
-        admits = _tuples(Admit, self.jobs, attempts, clusters, self._charges(), repeat(None))
-        for admit, start in zip(admits, self.starts, strict=True):
-            yield admit
-            yield start
+        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
+        admits = _tuples(Admit, self.jobs, self._attempts(), clusters, self._charges(), repeat(None))
+        return chain.from_iterable(zip(admits, self.starts, strict=True))
 
     def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
@@ -91,6 +90,18 @@ class Filled:
         names = [[group.name for group in profile.groups] for profile in self._profiles]
         profiles, places = self._profile[owner].tolist(), self.started.tasks[:, TASK_GROUP].tolist()
         return (names[profile][place] for profile, place in zip(profiles, places, strict=True))
+
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+    """For making a million small things: the collector of garbage would walk through them over and over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _indexes(groups: Ints, first: Ints) -> Ints:

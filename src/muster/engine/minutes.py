@@ -6,13 +6,15 @@ Of the many whom filling starts or sets aside by itself only columns are kept: o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine import waiting
-from muster.engine.filled import Filled
+from muster.engine.filled import Filled, in_one_go
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share
@@ -27,7 +29,8 @@ from muster.model.plan import Action, Admit, Evict, Later, Promise, Start, Verdi
 from muster.model.reasons import Reason
 
 
-class Asides(NamedTuple):
+@dataclass(slots=True, kw_only=True)
+class Asides:
     """Jobs that filling set aside: rows of the roll, why, how long each may be in the way (-1: for ever), the flow that
     is too much if it is their share, and to whom room is promised. When the turn is over they are told by their ids."""
 
@@ -94,23 +97,22 @@ class Round:
     def tell(self, roll: Roll, ledger: Ledger, shortage: ShortageOf) -> None:
         """The turn is over, and the roll will go on: ids instead of rows."""
         self._told = Told(roll.profiles.names, roll.queues.names, ledger, cache(shortage))
-        told = {id(it): it._replace(jobs=roll.ids_in(it.rows)) for it in self._said if isinstance(it, Asides)}
-        self._said = [told.get(id(it), it) for it in self._said]
-        self._blocked = [told.get(id(it), it) for it in self._blocked]
+        for said in self._said:
+            if isinstance(said, Asides):
+                said.jobs = roll.ids_in(said.rows)
 
     def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting | Later]]:
         """One for each; what is short, as the turn leaves the nodes."""
         assert self._told is not None
         shortage_of = self._told.shortage_of
-        aside = {id(it): _Aside(it, self._told, fleet) for it in self._said if isinstance(it, Asides)}
         for said in self._said:
             if isinstance(said, Asides):
-                yield from aside[id(said)].not_for_want_of_room()
+                yield from _Aside(said, self._told, fleet).not_for_want_of_room()
             else:
                 yield said
         for blocked in self._blocked:
             if isinstance(blocked, Asides):
-                yield from aside[id(blocked)].for_want_of_room()
+                yield from _Aside(blocked, self._told, fleet).for_want_of_room()
             else:
                 yield blocked[0], waiting.blocked(blocked[1], blocked[2], shortage_of(blocked[1]))
         for job, reservation, why in self._reserved:
@@ -206,7 +208,12 @@ class Minutes:
         """Evictions first; `pending` jobs keep the last promise made to them."""
         lasting = [*self.evictions, *self._lasting(pending)]
         many = sum(2 * len(part) if isinstance(part, Filled) else 1 for part in lasting)
-        return Made(lambda: (action for part in lasting for action in _spread(part)), many)
+
+        def make() -> list[Action]:
+            with in_one_go():
+                return list(chain.from_iterable(map(_spread, lasting)))
+
+        return Made(make, many)
 
     def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
         """What comes of all rounds: who was promised something and starts after all just starts."""

@@ -11,7 +11,7 @@ The search is in the kernels of kernels/placing.py; here jobs become numbers, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Shortage:
     matching: int
     placed: int
     needed: int
-    lead: int = 0
+    lead: int = field(default=0, compare=False)
 
 
 Tasks = tuple[Task, ...]

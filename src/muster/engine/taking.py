@@ -171,16 +171,16 @@ class Search:
         rooms = self.horizon.now.copy()
         headcount = Headcount(Placer(Span([rooms])), self.head.profile, self.cluster)
         chosen: list[Unit] = []
-        rows: dict[int, int] = {}
+        rows: dict[str, int] = {}
         for reach, candidates, place in self._in_turn():
             if len(chosen) >= most:
                 return None
             unit = self._unit(reach, candidates, place)
             chosen.append(unit)
-            rows[id(unit.run)] = int(candidates.rows[place])
+            rows[unit.run.job.id] = int(candidates.rows[place])
             if self._is_enough(headcount, candidates, place) and self._fits(chosen, rows, careful):
                 few = minimal(chosen, lambda units: self._fits(units, rows, careful))
-                return self._take([rows[id(unit.run)] for unit in few], few, careful, prune)
+                return self._take([rows[unit.run.job.id] for unit in few], few, careful, prune)
         return None
 
     def _in_turn(self) -> Iterator[tuple[Reach, Candidates, int]]:
@@ -219,10 +219,10 @@ class Search:
         found = careful(units)
         return None if found is None else Taken(units=units, tasks=found[0], horizon=found[1])
 
-    def _fits(self, units: list[Unit], rows: dict[int, int], careful: Careful) -> bool:
+    def _fits(self, units: list[Unit], rows: dict[str, int], careful: Careful) -> bool:
         """Whether the head could start if these were gone."""
         if self._is_apart(units):
-            places = [rows[id(unit.run)] for unit in units]
+            places = [rows[unit.run.job.id] for unit in units]
             undo, tasks = self.horizon.place_without(places, self.head, self.cluster)
             undo()
             if tasks is not None:

@@ -180,7 +180,7 @@ class Claims:
     def units(self, stays: Stays) -> list[Unit]:
         """Every unit the head may take of those that may give way, in the order in which they go."""
         found: list[Unit] = []
-        for run in {id(run): run for run in self._within_reach(stays)}.values():
+        for run in {run.job.id: run for run in self._within_reach(stays)}.values():
             rule = self.right_over(run)
             if rule is None:
                 continue
