@@ -15,7 +15,7 @@ from typing import TypedDict
 from bench.measuring import below, table, tell
 from bench.worlds import SCALE, steady_fleet
 from muster.model.events import JobSucceeded
-from muster.sim.simulate import Simulation
+from muster.sim.simulate import Simulation, settle_memory
 
 JOBS, NODES = 1_000_000, 10_000
 BAR_S, BAR_MIB = 180, 2048
@@ -73,6 +73,7 @@ def million() -> str:
 def simulated(jobs: int, nodes: int) -> Answer:
     """Simulate to the end in this process."""
     simulation = Simulation(steady_fleet(jobs=jobs, nodes=nodes))
+    settle_memory()  # as `muster simulate` does
     making_s = process_time()
     tell(f"made a scenario of {jobs:,} jobs on {nodes:,} nodes")
     cpu, wall = process_time(), perf_counter()

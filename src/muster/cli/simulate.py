@@ -15,7 +15,7 @@ from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
-from muster.sim.simulate import Simulation, Tick
+from muster.sim.simulate import Simulation, Tick, settle_memory
 from muster.sim.summary import Summary
 from muster.sim.table import show
 
@@ -47,6 +47,7 @@ def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: boo
         return BAD_INPUT
     wants_estimates = {"auto": None, "all": True, "none": False}[estimates] if output == "jsonl" else False
     simulation = Simulation(scenario, skips_turns=not every_turn, estimates=wants_estimates)
+    settle_memory()
     violations: list[str] = []
     if check:
         _watch(simulation, violations)

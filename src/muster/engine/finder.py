@@ -133,11 +133,14 @@ class Finder:
         """Whether every promised node is still there, takes tasks and suits the job."""
         if reservation.cluster not in self.fleet.candidates(job.profile):
             return False
-        suits = {
-            group.name: {node.name for node in self.fleet.open_matching(reservation.cluster, group.constraint)}
-            for group in job.profile.groups
-        }
-        return all(task.node in suits[task.group] for task in reservation.tasks)
+        constraints = {group.name: group.constraint for group in job.profile.groups}
+        nodes = self.fleet.nodes
+        return all(
+            task.node in nodes
+            and nodes[task.node].cluster == reservation.cluster
+            and self.fleet.suits(nodes[task.node], constraints[task.group])
+            for task in reservation.tasks
+        )
 
     def _as_promised(self, pending: Pending) -> Placed | None:
         """The job on the nodes once promised to it, if its time has come and they are free."""

@@ -68,6 +68,10 @@ class Fleet:
         """Whether new tasks may go to the node."""
         return not node.cordoned and not self.clusters[node.cluster].silent
 
+    def suits(self, node: Node, constraint: Constraint) -> bool:
+        """Whether new tasks with the constraint may go to the node."""
+        return self.takes_tasks(node) and constraint.refuses(node.name, node.labels, node.taints) is None
+
     def matching(self, cluster: str, constraint: Constraint) -> tuple[Node, ...]:
         """The nodes of a cluster that the constraint admits, cordoned ones too."""
         found = self._matching.get((cluster, constraint))
