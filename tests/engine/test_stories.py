@@ -195,6 +195,26 @@ def test_a_dry_run_says_who_would_give_way_to_a_job_with_a_reservation():
     assert len(world.started()) == 8
 
 
+@pytest.mark.parametrize(
+    "searches, starts",
+    [
+        pytest.param(64, True, id="the search for the second job's victims goes on after one in vain"),
+        pytest.param(1, False, id="after so many in vain nobody takes from others in this turn"),
+    ],
+)
+def test_searches_for_victims_in_vain_are_bounded(searches, starts):
+    world = a_world(over_share=None, reservations=0, vain_searches_per_turn=searches)
+    world.with_node(cpu=8, count=2).with_queues("a", "b")
+    world.with_jobs(*(a_job("a").named(f"low-{n}").cpu(1).lifetime() for n in range(16))).turn()
+
+    # B may have 8 of the 16 cores: a gang that needs 10 cannot start, whoever goes for it.
+    big, small = a_job("b").named("big").tasks(2).cpu(5), a_job("b").named("small").cpu(2)
+    world.at(minutes=1).with_jobs(big, small).turn()
+
+    assert "big" not in world.started()
+    assert ("small" in world.started()) is starts
+
+
 # --- books ----------------------------------------------------------------------------------------
 
 
