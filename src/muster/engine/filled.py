@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -76,20 +76,26 @@ class Filled:
 
     def _tasks(self) -> list[tuple[Task, ...]]:
         tasks, first = self.started.tasks, self.started.first_task
+        many = np.diff(first, append=len(tasks))
         nodes = map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist())
-        devices = [devices_of(bits) if bits else () for bits in tasks[:, TASK_DEVICES].tolist()]
-        owner = np.repeat(np.arange(len(self)), np.diff(first, append=len(tasks)))
-        made = list(_tuples(Task, self._groups(owner), _indexes(tasks[:, TASK_GROUP], first).tolist(), nodes, devices))
-        if len(made) == len(self):
-            return list(zip(made, strict=True))
-        bounds = [*first.tolist(), len(made)]
-        return [tuple(made[begin:end]) for begin, end in pairwise(bounds)]
+        indexes = _indexes(tasks[:, TASK_GROUP], first).tolist()
+        made = list(_tuples(Task, self._groups(many), indexes, nodes, self._devices()))
+        singles = zip(map(made.__getitem__, first[many == 1].tolist()), strict=True)
+        is_gang = many != 1
+        ends = (first + many)[is_gang].tolist()
+        gangs = (tuple(made[begin:end]) for begin, end in zip(first[is_gang].tolist(), ends, strict=True))
+        return [next(gangs) if gang else next(singles) for gang in is_gang.tolist()]
 
-    def _groups(self, owner: Ints) -> Iterator[str]:
-        """The name of each task's group."""
-        names = [[group.name for group in profile.groups] for profile in self._profiles]
-        profiles, places = self._profile[owner].tolist(), self.started.tasks[:, TASK_GROUP].tolist()
-        return (names[profile][place] for profile, place in zip(profiles, places, strict=True))
+    def _groups(self, many: Ints) -> Iterator[str]:
+        """The name of each task's group; each job has so many."""
+        names = [group.name for profile in self._profiles for group in profile.groups]
+        first = np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
+        numbers = np.repeat(first[self._profile], many) + self.started.tasks[:, TASK_GROUP]
+        return map(names.__getitem__, numbers.tolist())
+
+    def _devices(self) -> Iterable[tuple[int, ...]]:
+        devices = self.started.tasks[:, TASK_DEVICES]
+        return map(devices_of, devices.tolist()) if devices.any() else repeat(())
 
 
 @contextmanager

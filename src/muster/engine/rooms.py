@@ -154,7 +154,7 @@ class Books:
 
     def move(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> Cells:
         """A task in numbers: group, node, devices."""
-        numbers = (self.grounds.group_number(group), self.grounds.number[node], _mask(devices))
+        numbers = (self.grounds.group_number(group), self.grounds.number[node], bits_of(devices))
         return self.of(numbers)
 
     def moves(self, profile: Profile, tasks: Iterable[Task]) -> Cells:
@@ -163,7 +163,7 @@ class Books:
         groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
         numbers: list[int] = []
         for task in tasks:
-            numbers += (groups[task.group], number[task.node], _mask(task.devices))
+            numbers += (groups[task.group], number[task.node], bits_of(task.devices))
         return self.of(numbers)
 
     def new_trial(self, moments: Sequence[int], sign: int, tasks: int) -> Cells:
@@ -306,7 +306,7 @@ class Span:
         grounds, listed = self.books.grounds, self.books.listed
         number, at = grounds.group_number(group), grounds.number[node]
         ground, books = grounds.ground(listed=listed), self.books.cells
-        return self.books.kernels.holds(ground, books, self.trial(0), number, at, _mask(devices))
+        return self.books.kernels.holds(ground, books, self.trial(0), number, at, bits_of(devices))
 
     def take(self, node: str, group: TaskGroup) -> tuple[int, ...]:
         """Put a task on the node; returns the devices it gets."""
@@ -380,5 +380,6 @@ def devices_of(chosen: int) -> tuple[int, ...]:
 
 
 @cache
-def _mask(devices: tuple[int, ...]) -> int:
+def bits_of(devices: tuple[int, ...]) -> int:
+    """Devices as bits of one number."""
     return sum(1 << device for device in devices)

@@ -14,6 +14,7 @@ from muster.engine.columns import Columns, Sight
 from muster.engine.grounds import Grounds
 from muster.engine.numbers import Numbers
 from muster.engine.roll import Roll
+from muster.engine.rooms import bits_of
 from muster.engine.shapes import Ints
 from muster.model.jobs import Running
 from muster.model.snapshot import Snapshot
@@ -186,11 +187,3 @@ class Runs:
             nodes = [self.nodes.number(name) for name in grounds.names]
             self._from = (grounds, np.array(clusters, np.int64), np.array(nodes, np.int64))
         return self._from[1:]
-
-
-def bits_of(devices: tuple[int, ...]) -> int:
-    """Devices as bits of one number."""
-    bits = 0
-    for device in devices:
-        bits |= 1 << device
-    return bits
