@@ -1,4 +1,4 @@
-"""`python -m bench [NAME]`: run one benchmark, or all and write docs/benchmarks.md."""
+"""`python -m bench [NAME]`: run one benchmark, or all; at full size, docs/benchmarks.md gets what they say."""
 
 from __future__ import annotations
 
@@ -40,30 +40,39 @@ compare the ratios, or scale by the calibration figure, which each benchmark pri
 
 
 def main() -> int:
-    """Run what was asked for; write the report when all ran."""
+    """Run what was asked for, one after the other."""
     names = sys.argv[1:]
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         print(f"no benchmark called {unknown[0]!r}; there is: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
     if len(names) == 1:
-        print(f"## {names[0]}\n\n{calibration()}\n\n{BENCHMARKS[names[0]]()}\n", flush=True)
+        section = f"## {names[0]}\n\n{calibration()}\n\n{BENCHMARKS[names[0]]()}\n"
+        print(section, flush=True)
+        if SCALE == 1:
+            update(names[0], section)
         return 0
     return run_all(names or list(BENCHMARKS))
 
 
+def update(name: str, section: str) -> None:
+    """Put a benchmark's section in the place of its last one; the others stay as they were when they ran."""
+    parts = REPORT.read_text(encoding="utf-8").split("\n## ")
+    found = {part.split("\n", 1)[0]: part for part in parts[1:]} | {name: section.removeprefix("## ")}
+    kept = ["## " + found[it].strip() + "\n" for it in BENCHMARKS if it in found]
+    REPORT.write_text("\n".join([INTRODUCTION, *kept]), encoding="utf-8")
+
+
 def run_all(names: list[str]) -> int:
     """Each in a process of its own, so that none finds another's leavings; how many went wrong."""
-    sections, failed = [], 0
+    failed = 0
     for name in names:
         print(f"bench: {name}", file=sys.stderr, flush=True)
-        ran = subprocess.run([sys.executable, "-m", "bench", name], stdout=subprocess.PIPE, text=True, check=False)
-        failed += ran.returncode != 0
-        sections.append(ran.stdout if ran.returncode == 0 else f"## {name}\n\n**Failed**: its result was not right.\n")
-        print(sections[-1], flush=True)
-    if set(names) == set(BENCHMARKS) and SCALE == 1:
-        REPORT.write_text("\n".join([INTRODUCTION, *sections]), encoding="utf-8")
-        print(f"written: {REPORT.relative_to(REPORT.parent.parent)}")
+        ran = subprocess.run([sys.executable, "-m", "bench", name], check=False)
+        if ran.returncode != 0:
+            failed += 1
+            if SCALE == 1:
+                update(name, f"## {name}\n\n**Failed**: its result was not right.\n")
     return failed
 
 
