@@ -125,8 +125,7 @@ class Stays:
     def leave(self, row: int) -> None:
         """The attempt in this row is evicted."""
         self._gone.add(row)
-        for name in ("ends", "_alive"):
-            self.__dict__.pop(name, None)
+        self._forget_ends()
         if row < len(self._gives) and self._gives[row]:
             self._gives[row] = False
             self.givers.many[self.column(runs.QUEUE, np.array([row]))[0]] -= 1  # the lowest ranks stay: a hint
@@ -144,7 +143,7 @@ class Stays:
             self.__dict__.pop(name, None)
 
     def _forget_ends(self) -> None:
-        """Someone starts, who gives way to nobody now."""
+        """Someone starts, who gives way to nobody now, or leaves: the givers need no new look."""
         for name in ("ends", "_alive"):
             self.__dict__.pop(name, None)
 

@@ -1,9 +1,9 @@
 """The place of whole jobs, for a head that found no room: searched in columns, and taken where they are.
 
 The same rules as in victims.py, for the usual case: no tasks above min, nobody who overtook the head, and the head
-not merely in the way of a promise. A kernel finds who would be enough for now; whether every promise still holds is
-then looked at for that one alone. Where promises have nothing to do with it, rooms are changed in place; everything
-else goes the careful way, over a fork of the horizon.
+not merely in the way of a promise. A kernel finds who would be enough at this moment; whether every promise still
+holds is then looked at for that one alone. Where promises have nothing to do with it, rooms are changed in place;
+everything else goes the careful way, over a fork of the horizon.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ NONE = -1
 NOBODY = -1  # nobody of this queue and profile is set aside
 ALWAYS = 1 << 62  # more starts than there will ever be
 
-DONE, LIMITED, CAREFUL, BLOCKED, TIED, FULL_OUTPUT = range(6)
-"""Why the loop came back: nobody is left to offer; a limit may hold the head back; the head needs a careful look
-before it starts, or because it does not; two jobs of one moment must be told apart; the output is full."""
+DONE, LIMITED, CAREFUL, TIED, FULL_OUTPUT = range(5)
+"""Why the loop came back: nobody is left to offer; a limit may hold the head back; the head needs a careful look,
+whether it could start or not; two jobs of one moment must be told apart; the output is full."""
 
 NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
 """Why a head was set aside; the last one closes its queue."""
