@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from muster.engine.grounds import Grounds, grounds_of
+from muster.engine.grounds import Grounds, blank_cells, grounds_of
 from muster.engine.kernels import placing, sets
 from muster.engine.kernels.placing import Cells
 from muster.engine.rooms import Rooms, Span, devices_of
@@ -149,8 +149,8 @@ class Headcount:
         shape = placer.grounds.shape_of(profile)
         self._groups, self._least = books.of(shape.groups), books.of(shape.least)
         self._where = (placer.grounds.cluster_number[cluster], placer.column)
-        self._totals = books.of([0] * len(shape.groups))
-        self._counts = books.of([0] * (len(shape.groups) * len(placer.grounds.names)))
+        self._totals = blank_cells(len(shape.groups), listed=books.listed)
+        self._counts = blank_cells(len(shape.groups) * len(placer.grounds.names), listed=books.listed)
         self._seen = -1
 
     def free_until_enough(self, leaving: Leaving, position: int) -> tuple[int, bool]:
