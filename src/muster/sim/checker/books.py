@@ -74,7 +74,7 @@ class Books:
         return Holding(
             queue=state.queue,
             started=self.started[name],
-            held=self.started[name],
+            held=self.started[name] + state.raced,
             started_usage=state.account.usage,
             usage=state.account.usage,
             flow=state.account.flow_at(mark_ms, policy.half_time_ms),

@@ -148,7 +148,8 @@ class Script:
     # --- nodes and clusters ---
 
     def _add_nodes(self, fields: Fields, at_ms: int) -> None:
-        self.world.nodes.read(fields, self._cluster(fields, "cluster"), at_ms)
+        cluster = self._cluster_with_nodes(fields)
+        self.world.nodes.read(fields, cluster, at_ms)
         if not fields.has("nodes"):
             fields.missing("nodes", "a list of nodes, as in clusters")
         fields.close()
@@ -226,6 +227,12 @@ class Script:
 
     def _cluster(self, fields: Fields, key: str) -> str:
         return _known(fields, key, "a cluster", self.world.clusters)
+
+    def _cluster_with_nodes(self, fields: Fields) -> str:
+        name = fields.required_name("cluster")
+        if name is not None and name not in self.world.transparent:
+            fields.refuse("cluster", self.world.placeable())
+        return name or ""
 
     def _queue(self, fields: Fields, key: str) -> str:
         return _known(fields, key, "a queue", self.jobs.queues if self.world.queues is None else self.world.queues)
