@@ -65,8 +65,8 @@ class Sighting(NamedTuple):
 class Rival(NamedTuple):
     """One cluster's copy of the job.
 
-    A copy is *scheduled* once it has run for the guard time without a break, or has succeeded. `unseen_ms`: how long the
-    cluster could not be reached while it ran; `lost_ms`: since when it cannot be reached. `is_out`: it may no longer
+    A copy is *scheduled* once it has run for the guard time without a break, or has succeeded. `unseen_ms`: how long
+    its cluster could not be reached while it ran; `lost_ms`: since when it cannot be. `is_out`: it may no longer
     win and must be cancelled. `asked_ms`: when it was last sent or cancelled, `sent` and `cancels` how often.
     `ran_ms`: time in RUNNING that is over.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
+from muster.documents.values import Map
 from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.queues import Queue
@@ -17,7 +18,6 @@ from muster.sim.scenario.races import RaceScript, read_race
 from muster.sim.scenario.roster import Entry, Roster, read_name
 from muster.sim.scenario.scalars import INT32, as_name
 from muster.sim.scenario.scenario import ScriptJob
-from muster.sim.scenario.values import Map
 from muster.sim.scenario.world import DEFAULT_CLASS, DEFAULT_QUEUE, World, listed
 
 MOST_JOBS = 2_000_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.documents.values import List, Scalar, Value, shown
 from muster.model.fleet import Cluster
 from muster.model.race import Grace, RaceSpec, Rival, Shown, Terms
 from muster.model.resources import Resources
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.scalars import LONGEST_MS, NAME, is_name, milliseconds
-from muster.sim.scenario.values import List, Scalar, Value, shown
 from muster.sim.scenario.world import World
 
 MOST_RIVALS = 100

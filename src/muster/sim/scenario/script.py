@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.values import Scalar
 from muster.model.events import (
     Event,
     JobCancelled,
@@ -26,7 +27,6 @@ from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import DURATION, INT32
 from muster.sim.scenario.scenario import Scripted
 from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
-from muster.sim.scenario.values import Scalar
 from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
 
 MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out

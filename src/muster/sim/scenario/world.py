@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.values import plain
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.names import name_key
@@ -15,7 +16,6 @@ from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
-from muster.sim.scenario.values import plain
 
 DEFAULT_QUEUE = "default"
 DEFAULT_CLASS = "default"
