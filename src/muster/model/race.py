@@ -65,10 +65,12 @@ class Sighting(NamedTuple):
 class Rival(NamedTuple):
     """One cluster's copy of the job.
 
-    A copy is *scheduled* once it has run for the guard time without a break, or has succeeded. `unseen_ms`: how long
-    its cluster could not be reached while it ran; `lost_ms`: since when it cannot be. `is_out`: it may no longer
-    win and must be cancelled. `asked_ms`: when it was last sent or cancelled, `sent` and `cancels` how often.
-    `ran_ms`: time in RUNNING that is over.
+    A copy is *scheduled* once it has run for the guard time without a break, or has succeeded.
+
+    `entered_ms`: when it entered RUNNING; `said_ms`: the same by the cluster's own clock, which may be wrong.
+    `unseen_ms`: how long its cluster could not be reached while it ran; `lost_ms`: since when it cannot be reached.
+    `is_out`: it may no longer win and must be cancelled. `asked_ms`: when it was last sent or cancelled, `sent` and
+    `cancels` how often. `ran_ms`: time in RUNNING that is over.
     """
 
     cluster: str
@@ -76,6 +78,7 @@ class Rival(NamedTuple):
     asks: Resources = NOTHING
     shown: Shown = Shown.UNSENT
     entered_ms: int | None = None
+    said_ms: int | None = None
     unseen_ms: int = 0
     lost_ms: int | None = None
     deadline_ms: int | None = None

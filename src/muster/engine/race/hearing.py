@@ -24,7 +24,7 @@ def hear(rival: Rival, sighting: Sighting, race: Race, now_ms: int) -> Rival:
     if shown is Shown.GONE and rival.shown in _UNANSWERED and not rival.is_out:
         return rival._replace(shown=Shown.UNSENT, asked_ms=None, lost_ms=None)  # it never arrived: send it again
     if shown is Shown.RUNNING:
-        return _running(rival, _believed(sighting.since_ms, race, now_ms), sighting.since_ms is not None, now_ms)
+        return _running(rival, sighting.since_ms, race, now_ms)
     at_ms = _believed(sighting.since_ms, race, now_ms)
     if shown.is_end:
         return _over(rival, sighting, at_ms, race)
@@ -41,25 +41,28 @@ def _answered(rival: Rival, sighting: Sighting, now_ms: int) -> Rival:
     return rival._replace(shown=Shown.WAITING, lost_ms=None)
 
 
-def _running(rival: Rival, since_ms: int, is_reported: bool, now_ms: int) -> Rival:
+def _running(rival: Rival, said_ms: int | None, race: Race, now_ms: int) -> Rival:
     """It runs. A later entry than the one we knew means that it had left RUNNING in between: its guard restarts."""
+    since_ms = _believed(said_ms, race, now_ms)
     entered_ms, unseen_ms, ran_ms = rival.entered_ms, rival.unseen_ms, rival.ran_ms
     if rival.shown is not Shown.RUNNING or entered_ms is None:
         entered_ms, unseen_ms = since_ms, 0
-    elif is_reported and since_ms != entered_ms:
+    elif said_ms is not None and said_ms != rival.said_ms:
         if since_ms > entered_ms:
             unseen_ms, ran_ms = 0, ran_ms + since_ms - entered_ms
         entered_ms = since_ms
     if rival.lost_ms is not None:  # what nobody saw earns no guard
         unseen_ms += now_ms - max(rival.lost_ms, entered_ms)
-    return rival._replace(shown=Shown.RUNNING, entered_ms=entered_ms, unseen_ms=unseen_ms, ran_ms=ran_ms, lost_ms=None)
+    return rival._replace(
+        shown=Shown.RUNNING, entered_ms=entered_ms, said_ms=said_ms, unseen_ms=unseen_ms, ran_ms=ran_ms, lost_ms=None
+    )
 
 
 def _left_running(rival: Rival, at_ms: int) -> Rival:
     if rival.shown is not Shown.RUNNING or rival.entered_ms is None:
         return rival
     ran_ms = rival.ran_ms + max(at_ms - rival.entered_ms, 0)
-    return rival._replace(entered_ms=None, unseen_ms=0, ran_ms=ran_ms)
+    return rival._replace(entered_ms=None, said_ms=None, unseen_ms=0, ran_ms=ran_ms)
 
 
 def _over(rival: Rival, sighting: Sighting, at_ms: int, race: Race) -> Rival:
