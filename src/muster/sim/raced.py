@@ -20,6 +20,7 @@ class RaceStory:
     cancelled_at: list[str] = field(default_factory=list)
     winner: str | None = None
     wasted_gpu_ms: int = 0
+    cause: str = ""
 
 
 class RaceStories:
@@ -45,6 +46,8 @@ class RaceStories:
                 self._story(job).wasted_gpu_ms += wasted
             case ev.JobRequeued(job=job) if job in self.by_job:
                 self.by_job[job].winner = None
+            case ev.JobFailed(job=job, cause=cause) if job in self.by_job:
+                self.by_job[job].cause = cause
             case _:
                 pass
 
@@ -71,6 +74,7 @@ class RaceStories:
                 "submittedTo": list(story.submitted_to),
                 "cancelledAt": list(story.cancelled_at),
                 "winner": story.winner,
+                "cause": story.cause or None,
                 "wastedGpuSeconds": wasted.get(job, 0) / 1000,
             }
         }

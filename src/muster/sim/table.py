@@ -106,6 +106,8 @@ def _raced(race: dict[str, Any]) -> str:
     told = [f"raced over {', '.join(dict.fromkeys(race['submittedTo']))}"]
     if race["winner"] is not None:
         told.append(f"won by {race['winner']}")
+    if race["cause"] is not None:
+        told.append(f"failed ({race['cause']})")
     if race["wastedGpuSeconds"]:
         told.append(f"{race['wastedGpuSeconds']:.0f} GPU-seconds wasted")
     return "; ".join(told)
