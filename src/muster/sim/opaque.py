@@ -20,10 +20,10 @@ class SimulatedClusters:
     def __init__(self, state: State, scripts: Mapping[str, RaceScript]) -> None:
         self._state = state
         self._scripts = scripts
-        self._arrived: set[Copy] = set()
+        self._arrived: dict[Copy, int] = {}
         self._stopped: dict[Copy, int] = {}
 
-    def submit(self, action: SubmitTo) -> Sighting:
+    def submit(self, action: SubmitTo, now_ms: int) -> Sighting:
         """Take a copy, or refuse it as the script says."""
         cluster, copy = action.cluster, (action.job, action.attempt, action.cluster)
         if self._is_silent(cluster):
@@ -32,7 +32,7 @@ class SimulatedClusters:
         if refusal:
             return Sighting(cluster, Shown.EXISTS if refusal == _CONFLICT else Shown.REJECTED, reason=refusal)
         is_there = copy in self._arrived
-        self._arrived.add(copy)
+        self._arrived.setdefault(copy, now_ms)
         return Sighting(cluster, Shown.EXISTS if is_there else Shown.ACCEPTED)
 
     def cancel(self, action: CancelAt, now_ms: int) -> None:
@@ -45,7 +45,9 @@ class SimulatedClusters:
         return tuple(self._sighting(race, rival, now_ms) for rival in race.rivals)
 
     def changes_ms(self, race: Race, now_ms: int) -> int | None:
-        """When a cluster will show something else by itself."""
+        """When a cluster will show something else than was heard last, by itself."""
+        if self.look(race, now_ms) != race.heard:  # it answered a submission, or heard a cancel
+            return now_ms
         moments = [
             race.began_ms + at_ms
             for rival in race.rivals
@@ -68,11 +70,12 @@ class SimulatedClusters:
 
     def _state_at(self, race: Race, rival: Rival, at_ms: int) -> tuple[Shown, int, int | None]:
         """What the script says of a moment, since when, and when the copy had entered RUNNING before."""
-        shown, since_ms, entered_ms = Shown.WAITING, race.began_ms, None
+        arrived_ms = self._arrived[race.job, race.attempt, rival.cluster]
+        shown, since_ms, entered_ms = Shown.WAITING, arrived_ms, None
         for offset_ms, state in self._steps(race, rival):
             if race.began_ms + offset_ms > at_ms:
                 break
-            shown, since_ms = state, race.began_ms + offset_ms
+            shown, since_ms = state, max(race.began_ms + offset_ms, arrived_ms)  # nothing runs before it is there
             if not state.is_end:
                 entered_ms = since_ms if state is Shown.RUNNING else None
         return shown, since_ms, entered_ms

@@ -21,7 +21,7 @@ from muster.state.state import State
 class OpaqueClusters(Protocol):
     """Clusters that can only submit, query and cancel."""
 
-    def submit(self, action: SubmitTo) -> Sighting:
+    def submit(self, action: SubmitTo, now_ms: int) -> Sighting:
         """Send a copy; what the cluster answers."""
 
     def cancel(self, action: CancelAt, now_ms: int) -> None:
@@ -107,7 +107,7 @@ class Racing:
             case SubmitTo(cluster=cluster):
                 if not action.is_again:
                     yield ev.SubmittedTo(job=job, attempt=attempt, cluster=cluster)
-                answers.setdefault(key, []).append(self.clusters.submit(action))
+                answers.setdefault(key, []).append(self.clusters.submit(action, now_ms))
             case CancelAt(cluster=cluster):
                 if not action.is_again:
                     yield ev.CancelledAt(job=job, attempt=attempt, cluster=cluster)
