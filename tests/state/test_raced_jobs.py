@@ -87,6 +87,16 @@ def test_the_quota_of_a_user_and_a_cordon_hold_races_back_too():
     assert [line[:2] for line in log] == [(0, "waiting"), (16, "cancelled_at"), (16, "won"), (35, "succeeded")]
 
 
+def test_a_race_needs_no_queue():
+    nodes = [{"name": "home", "nodes": [{"name": "n", "cpu": 1}]}]
+    first = {"name": "first", "queue": "q", "cpu": 1, "runtime": "1m"}
+    scenario = {"queues": [{"name": "q"}], "events": [{"at": "5m", "setJob": {"name": "j", "priority": 1}}]}
+
+    log = told(first, raced(west=FAST, after=["first"], user="ada"), clusters=nodes, **scenario)
+
+    assert [line[1:3] for line in log if line[1] in ("won", "succeeded")][1:] == [("won", "j"), ("succeeded", "j")]
+
+
 def test_races_count_no_usage():
     totals = summed_up({"clusters": OPAQUE, "queues": [{"name": "q"}], "jobs": [raced(west=FAST, queue="q")]})
 

@@ -233,6 +233,8 @@ class State:
 
     def _touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""
+        if queue not in self._queues:  # only a raced job may be in none
+            return
         if self._queues[queue].touch(self.now_ms, jobs):
             self._idle.discard(queue)
         else:
@@ -419,19 +421,15 @@ class State:
 
     def may_begin_race(self, job: Job) -> bool:
         """Whether cordon and quotas let a raced job begin; if not, `races.blocked` says why."""
-        books, user = self._queues[job.queue], self._users.get(job.user)
-        of_queue = total(it.job.profile.least for it in self.pending.values() if it.job.queue == job.queue)
-        of_user = total(it.job.profile.least for it in self.pending.values() if it.job.user == job.user)
-        by_user = [
-            tallies[job.user].amounts() for tallies in (self._by_user, self._raced_by_user) if job.user in tallies
-        ]
-        waiting = held_back(
-            self.races.asks(job.id),
-            books.queue,
-            books.started() + books.raced() + of_queue,
-            user,
-            total(by_user) + of_user,
-        )
+        books, user = self._queues.get(job.queue), self._users.get(job.user)
+        queue, by_queue = Queue(name=job.queue), NOTHING
+        if books is not None:
+            queue, by_queue = books.queue, books.started() + books.raced()
+        by_user = [tally[job.user].amounts() for tally in (self._by_user, self._raced_by_user) if job.user in tally]
+        for pending in (it.job for it in self.pending.values()):
+            by_queue = by_queue + pending.profile.least if pending.queue == job.queue else by_queue
+            by_user += [pending.profile.least] if pending.user == job.user else []
+        waiting = held_back(self.races.asks(job.id), queue, by_queue, user, total(by_user))
         if waiting is not None:
             self.races.blocked[job.id] = waiting
         return waiting is None
@@ -452,6 +450,7 @@ class State:
 
     def _hold_raced(self, job: Job, *, sign: int) -> None:
         asks = self.races.asks(job.id)
-        self._queues[job.queue].hold_raced(asks, sign=sign)
+        if job.queue in self._queues:
+            self._queues[job.queue].hold_raced(asks, sign=sign)
         if job.user:
             self._raced_by_user.setdefault(job.user, Tally()).add(asks, sign)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from muster.engine.race.deciding import expires_ms, scheduled_ms
+from muster.engine.race.deciding import expires_ms, is_timed, scheduled_ms
 from muster.model.jobs import NEVER_MS
 from muster.model.race import POLL_MS, CancelAt, Race, RaceAction, Rival, Shown, SubmitTo, Terms
 
 
 def ask(rival: Rival, race: Race, now_ms: int) -> tuple[Rival, RaceAction | None]:
-    """The rival with what is asked of its cluster noted, and the request; None: there is nothing to ask now."""
-    if rival.ended_ms is not None:
-        return rival, None
+    """A rival that wants an answer, with what is asked of its cluster noted, and the request; None: not yet again."""
     if rival.is_out and not rival.sent:  # nobody knows of it: nothing to cancel
         return rival._replace(shown=Shown.STOPPED, ended_ms=now_ms), None
-    if not _wants_answer(rival) or now_ms < _again_ms(rival):
+    if now_ms < _again_ms(rival):
         return rival, None
     if rival.is_out:
         cancel = CancelAt(race.job, race.attempt, rival.cluster, is_again=rival.cancels > 0)
@@ -26,11 +24,9 @@ def due_ms(rivals: tuple[Rival, ...], leader: str | None, terms: Terms) -> int:
     """When time alone could change something: a guard or deadline ends, or a request has had no answer."""
     first_ms = NEVER_MS
     for rival in rivals:
-        if rival.ended_ms is not None:
-            continue
-        if _wants_answer(rival):
+        if wants_answer(rival):
             first_ms = min(first_ms, _again_ms(rival))
-        if rival.is_out or rival.cluster == leader:
+        if rival.is_out or rival.ended_ms is not None or rival.cluster == leader or not is_timed(rival):
             continue
         for moment_ms in (scheduled_ms(rival, terms), expires_ms(rival, terms)):
             if moment_ms is not None and moment_ms < first_ms:
@@ -38,9 +34,9 @@ def due_ms(rivals: tuple[Rival, ...], leader: str | None, terms: Terms) -> int:
     return first_ms
 
 
-def _wants_answer(rival: Rival) -> bool:
+def wants_answer(rival: Rival) -> bool:
     """Whether its cluster must be asked until it answers: to take the job, or to end it."""
-    return rival.is_out or rival.shown in (Shown.UNSENT, Shown.SENT)
+    return rival.ended_ms is None and (rival.is_out or rival.shown is Shown.SENT or rival.shown is Shown.UNSENT)
 
 
 def _again_ms(rival: Rival) -> int:

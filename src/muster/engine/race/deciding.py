@@ -57,6 +57,11 @@ def scheduled_ms(rival: Rival, terms: Terms) -> int | None:
     return rival.ended_ms if guarded_ms is None else min(guarded_ms, rival.ended_ms)
 
 
+def is_timed(rival: Rival) -> bool:
+    """Whether time can do anything to the rival: it runs, has run or has a deadline. Most only wait."""
+    return rival.entered_ms is not None or rival.deadline_ms is not None or rival.ended_ms is not None
+
+
 def expires_ms(rival: Rival, terms: Terms) -> int | None:
     """When the rival is cancelled for not being scheduled; None: nobody leads, or nobody of lower priority does.
 
@@ -73,7 +78,7 @@ def expires_ms(rival: Rival, terms: Terms) -> int | None:
 def _first_due(rivals: Rivals, leader: str | None, terms: Terms, now_ms: int) -> _Moment | None:
     due: list[_Moment] = []
     for rival in rivals.values():
-        if not rival.may_win:
+        if not is_timed(rival) or not rival.may_win:
             continue
         if rival.cluster == leader:
             if rival.ended_ms is not None and any(_is_rival(other, leader) for other in rivals.values()):

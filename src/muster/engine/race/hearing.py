@@ -25,6 +25,8 @@ def hear(rival: Rival, sighting: Sighting, race: Race, now_ms: int) -> Rival:
         return rival._replace(shown=Shown.UNSENT, asked_ms=None, lost_ms=None)  # it never arrived: send it again
     if shown is Shown.RUNNING:
         return _running(rival, sighting.since_ms, race, now_ms)
+    if shown is Shown.WAITING and rival.shown is Shown.WAITING:
+        return rival if rival.lost_ms is None else rival._replace(lost_ms=None)
     at_ms = _believed(sighting.since_ms, race, now_ms)
     if shown.is_end:
         return _over(rival, sighting, at_ms, race)

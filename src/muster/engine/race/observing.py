@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import zip_longest
 
-from muster.engine.race.asking import ask, due_ms
+from muster.engine.race.asking import ask, due_ms, wants_answer
 from muster.engine.race.deciding import decide, put_out
 from muster.engine.race.hearing import hear
 from muster.model.race import CancelAt, Ended, Race, RaceAction, Result, Rival, Shown, Sighting, Won
@@ -19,8 +20,9 @@ def observe(race: Race, sightings: tuple[Sighting, ...], now_ms: int) -> tuple[R
     if now_ms < race.due_ms and (sightings == race.heard or not sightings):
         return race, ()
     rivals = {rival.cluster: rival for rival in race.rivals}
-    for sighting in sightings:
-        rivals[sighting.cluster] = hear(rivals[sighting.cluster], sighting, race, now_ms)
+    for sighting, before in zip_longest(sightings, race.heard[: len(sightings)]):
+        if sighting != before:  # what was heard already says nothing more
+            rivals[sighting.cluster] = hear(rivals[sighting.cluster], sighting, race, now_ms)
     if race.is_withdrawn:
         leader = race.leader
         rivals = {cluster: put_out(rival) if not rival.is_out else rival for cluster, rival in rivals.items()}
@@ -36,10 +38,12 @@ def _asked(race: Race, rivals: Iterable[Rival], now_ms: int) -> tuple[tuple[Riva
     asked: list[Rival] = []
     actions: list[RaceAction] = []
     for rival in rivals:
-        noted, action = ask(rival, race, now_ms)
+        noted = rival
+        if wants_answer(rival):
+            noted, action = ask(rival, race, now_ms)
+            if action is not None:
+                actions.append(action)
         asked.append(noted)
-        if action is not None:
-            actions.append(action)
     if len(actions) > 1:
         actions.sort(key=lambda action: not isinstance(action, CancelAt))
     return tuple(asked), actions
@@ -51,8 +55,9 @@ def _told(race: Race, rivals: tuple[Rival, ...], leader: str | None) -> list[Won
         return []
     if race.is_withdrawn:
         return [Ended(race.job, race.attempt, Result.WITHDRAWN)]
-    if any(rival.may_win and rival.cluster != leader for rival in rivals):
-        return []
+    for rival in rivals:
+        if rival.may_win and rival.cluster != leader:
+            return []
     if leader is None:
         return [Ended(race.job, race.attempt, Result.FAILED, _dropped_out(rivals))]
     told: list[Won | Ended] = []
@@ -70,15 +75,14 @@ def _told(race: Race, rivals: tuple[Rival, ...], leader: str | None) -> list[Won
 def _stands(
     race: Race, rivals: tuple[Rival, ...], leader: str | None, told: list[Won | Ended], heard: tuple[Sighting, ...]
 ) -> Race:
-    result = next((one.result for one in told if isinstance(one, Ended)), race.result)
-    return race._replace(
-        rivals=rivals,
-        leader=leader,
-        is_won=race.is_won or any(isinstance(one, Won) for one in told),
-        result=result,
-        heard=heard,
-        due_ms=due_ms(rivals, leader, race.terms),
-    )
+    is_won, result = race.is_won, race.result
+    for one in told:
+        if isinstance(one, Won):
+            is_won = True
+        else:
+            result = one.result
+    due = due_ms(rivals, leader, race.terms)
+    return race._replace(rivals=rivals, leader=leader, is_won=is_won, result=result, heard=heard, due_ms=due)
 
 
 def _dropped_out(rivals: tuple[Rival, ...]) -> str:

@@ -53,7 +53,7 @@ class Books:
         self.nodes = {name: NodeBook(state.empty) for name, state in world.snapshot.nodes.items()}
         self.tasks = {name: run.tasks for name, run in world.running.items()}
         self.quotas = {state.user.name: state.user.quota for state in world.snapshot.users}
-        self.users = dict.fromkeys(self.quotas, NOTHING)
+        self.users = {state.user.name: state.raced for state in world.snapshot.users}
         self.started = dict.fromkeys(world.queues, NOTHING)
         self.starts = 0
         for run in world.running.values():
