@@ -240,6 +240,14 @@ def test_with_grace_one_that_leaves_running_after_its_deadline_is_cancelled():
     assert outcome(raced) == [(74, "cancel", "b"), (74, "won", "a")]
 
 
+def test_with_grace_one_that_succeeds_after_its_deadline_wins_if_it_entered_before():
+    clusters = {"a": steps((2, RUNNING)), "b": steps((70, RUNNING), (74, SUCCEEDED))}
+
+    raced = run(spec(Grace.RUNNING, a=20, b=80), Clusters(clusters), every(1))
+
+    assert outcome(raced) == [(74, "cancel", "a"), (74, "won", "b"), (74, "succeeded", "")]
+
+
 def test_with_grace_the_deadline_of_a_still_higher_rival_stays_where_the_old_one_was_earlier():
     clusters = {"a": steps((0, RUNNING)), "b": steps((19, RUNNING)), "c": ()}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.race import RaceOracle
 from racing import Clusters, run
 
 from muster.engine.race import observe
@@ -94,6 +95,18 @@ def test_property_any_rhythm_of_polls_gives_the_same_winner(raced, gaps, others)
         told = run(spec, Clusters(steps), polls)
         outcomes.add((told.race.winner, told.race.leader, told.race.result))
     assert len(outcomes) == 1
+
+
+@given(races())
+def test_property_the_rule_agrees_with_a_plain_telling_of_it(raced):
+    spec, steps = raced
+    oracle = RaceOracle(spec, steps, MINUTE)
+    oracle.run(LAST // MINUTE)
+
+    race = run(spec, Clusters(steps), [0, *every(MINUTE)]).race
+
+    assert race.winner == oracle.winner
+    assert (None if race.result is None else race.result.value) == oracle.result
 
 
 @given(races(), silences())

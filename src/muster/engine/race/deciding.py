@@ -71,7 +71,8 @@ def expires_ms(rival: Rival, terms: Terms) -> int | None:
     deadline_ms = rival.deadline_ms
     if deadline_ms is None or terms.grace is Grace.STRICT:
         return deadline_ms
-    is_kept = rival.shown is Shown.RUNNING and rival.entered_ms is not None and rival.entered_ms < deadline_ms
+    # Only who runs, or has run to its end, has an entry: who left RUNNING again has none.
+    is_kept = rival.entered_ms is not None and rival.entered_ms < deadline_ms
     return deadline_ms + terms.guard_ms if is_kept else deadline_ms
 
 
