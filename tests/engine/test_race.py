@@ -217,6 +217,16 @@ def test_a_submission_without_an_answer_is_sent_again_and_adopted():
     assert (race.rival("a").shown, actions) == (WAITING, ())
 
 
+def test_a_copy_that_never_arrived_is_over_once_it_is_cancelled():
+    clusters = Clusters({"a": steps((0, RUNNING)), "b": ()}, silent={"b": (0, 10 * MINUTE)})
+
+    raced = run(spec(a=50, b=50), clusters, every(1))
+
+    assert outcome(raced) == [(10, "cancel", "b"), (10, "won", "a")]
+    assert len(raced.of(CancelAt)) == 1
+    assert clusters.submissions == {"a": 1}
+
+
 def test_a_name_that_is_taken_at_the_first_try_is_somebody_elses_job():
     race, _ = observe(spec(a=50).race("j", 1, 0), (), 0)
 

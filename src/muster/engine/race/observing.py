@@ -21,7 +21,8 @@ def observe(race: Race, sightings: tuple[Sighting, ...], now_ms: int) -> tuple[R
         return race, ()
     rivals = {rival.cluster: rival for rival in race.rivals}
     for sighting, before in zip_longest(sightings, race.heard[: len(sightings)]):
-        if sighting != before:  # what was heard already says nothing more
+        # What was heard already says nothing more; only that a copy is gone means another thing once it is cancelled.
+        if sighting != before or sighting.shown is Shown.GONE:
             rivals[sighting.cluster] = hear(rivals[sighting.cluster], sighting, race, now_ms)
     if race.is_withdrawn:
         leader = race.leader
