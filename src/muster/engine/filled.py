@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
@@ -19,7 +17,10 @@ from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task
-from muster.model.plan import Action, Admit, Later, Start, Verdict
+from muster.model.plan import Later, Start, Verdict
+
+_AT_ONCE = 256  # starts: few enough to die young, enough to make columns worth it
+_NAMES = 8  # of groups whose lone tasks are kept, one for every node
 
 
 class Filled:
@@ -30,84 +31,116 @@ class Filled:
     ) -> None:
         columns, lanes = roll.columns(), roll.lanes_in(started.rows)
         self.started = started
-        self.jobs = roll.ids_in(started.rows)
+        self._names = roll.names_in(started.rows)
         self._queue = columns.lane_queue[lanes]
         self._profile = columns.lane_profile[lanes]
         self._lifetime = columns.lifetime[started.rows]
         self._usage = shapes.usage[self._profile]
         self._queues, self._profiles, self._grounds = roll.queues.names, roll.profiles.names, grounds
         self._had = attempts
+        self._seen: tuple[int, list[Start]] = (-1, [])
 
     def __len__(self) -> int:
-        return len(self.jobs)
-
-    def actions(self) -> Iterator[Action]:
-        """Each job is admitted and starts."""
-        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
-        admits = _tuples(Admit, self.jobs, self._attempts(), clusters, self._charges(), repeat(None))
-        return chain.from_iterable(zip(admits, self.starts, strict=True))
+        return len(self.started.rows)
 
     def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
-        return ((job, Later(self._verdict, place)) for place, job in enumerate(self.jobs))
+        return ((job, Later(self._verdict, place)) for place, job in enumerate(self._names.ids))
 
     def _verdict(self, place: int) -> Verdict:
-        start = self.starts[place]
+        if self._seen[0] != place // _AT_ONCE:
+            self._seen = (place // _AT_ONCE, self._some(place - place % _AT_ONCE))
+        start = self._seen[1][place % _AT_ONCE]
         return plan.Started(cluster=start.cluster, tasks=start.tasks)
 
-    @cached_property
-    def starts(self) -> list[Start]:
+    def starts(self) -> Iterator[Start]:
         """Each job's start."""
-        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
-        queues = map(self._queues.__getitem__, self._queue.tolist())
+        return chain.from_iterable(map(self._some, range(0, len(self), _AT_ONCE)))
+
+    def _some(self, begin: int) -> list[Start]:
+        """The starts from that place on, as many as are made at once."""
+        part = slice(begin, begin + _AT_ONCE)
+        jobs, clusters = self._names.ids[part], list(self._grounds.cluster_number)
         return list(
-            _tuples(Start, self.jobs, queues, self._attempts(), clusters, self._tasks(), repeat(()), repeat(False))
+            _tuples(
+                Start,
+                jobs,
+                map(self._queues.__getitem__, self._queue[part].tolist()),
+                [self._had.get(job, 0) + 1 for job in jobs] if self._had else repeat(1),
+                map(clusters.__getitem__, self.started.clusters[part].tolist()),
+                self._tasks(part),
+                repeat(()),
+                repeat(False),
+                self._charges(part),
+            )
         )
 
-    def _attempts(self) -> Iterable[int]:
-        return [self._had.get(job, 0) + 1 for job in self.jobs] if self._had else repeat(1)
-
-    def _charges(self) -> list[int]:
+    def _charges(self, part: slice) -> Iterable[int]:
         """Who brings its queue above its nominal share is charged for its lifetime."""
-        charges = [0] * len(self)
-        for place in np.flatnonzero((self.started.is_above > 0) & (self._lifetime > 0)).tolist():
-            charges[place] = int(self._lifetime[place]) * int(self._usage[place])  # may be more than 64 bits
-        return charges
+        lifetimes = np.where(self.started.is_above[part] > 0, np.maximum(self._lifetime[part], 0), 0)
+        if not lifetimes.any():
+            return repeat(0)
+        usages = self._usage[part].tolist()  # a product may be more than 64 bits
+        return (lifetime * usage for lifetime, usage in zip(lifetimes.tolist(), usages, strict=True))
 
-    def _tasks(self) -> list[tuple[Task, ...]]:
-        tasks, first = self.started.tasks, self.started.first_task
-        many = np.diff(first, append=len(tasks))
-        nodes = map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist())
-        indexes = _indexes(tasks[:, TASK_GROUP], first).tolist()
-        made = list(_tuples(Task, self._groups(many), indexes, nodes, self._devices()))
-        singles = zip(map(made.__getitem__, first[many == 1].tolist()), strict=True)
-        is_gang = many != 1
-        ends = (first + many)[is_gang].tolist()
-        gangs = (tuple(made[begin:end]) for begin, end in zip(first[is_gang].tolist(), ends, strict=True))
-        return [next(gangs) if gang else next(singles) for gang in is_gang.tolist()]
+    # -- tasks -----------------------------------------------------------------------------------------
 
-    def _groups(self, many: Ints) -> Iterator[str]:
-        """The name of each task's group; each job has so many."""
-        names = [group.name for profile in self._profiles for group in profile.groups]
-        first = np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
-        numbers = np.repeat(first[self._profile], many) + self.started.tasks[:, TASK_GROUP]
-        return map(names.__getitem__, numbers.tolist())
+    @cached_property
+    def _many(self) -> Ints:
+        """How many tasks each has."""
+        return np.diff(self.started.first_task, append=len(self.started.tasks))
 
-    def _devices(self) -> Iterable[tuple[int, ...]]:
-        devices = self.started.tasks[:, TASK_DEVICES]
-        return map(devices_of, devices.tolist()) if devices.any() else repeat(())
+    def _tasks(self, part: slice) -> Iterable[tuple[Task, ...]]:
+        first, many, tasks = self.started.first_task[part], self._many[part], self.started.tasks
+        if len(self._group_names) > _NAMES:
+            return self._gangs(first, many, self._profile[part])
+        alone = self._grounds.alone(self._group_names)
+        group = self._group_number[self._first_group[self._profile[part]] + tasks[first, TASK_GROUP]]
+        places = group * len(self._grounds.names) + tasks[first, TASK_NODE]
+        others = np.flatnonzero((many != 1) | (tasks[first, TASK_DEVICES] != 0))
+        found: list[tuple[Task, ...]] = list(map(alone.__getitem__, places.tolist()))
+        if len(others):
+            gangs = self._gangs(first[others], many[others], self._profile[part][others])
+            for place, gang in zip(others.tolist(), gangs, strict=True):
+                found[place] = gang
+        return found
+
+    def _gangs(self, first: Ints, many: Ints, profile: Ints) -> Iterator[tuple[Task, ...]]:
+        """The tasks of jobs, which have so many each from their first on."""
+        ends = np.cumsum(many)
+        begins = ends - many
+        tasks = self.started.tasks[np.arange(ends[-1]) + np.repeat(first - begins, many)]
+        group = self._group_number[np.repeat(self._first_group[profile], many) + tasks[:, TASK_GROUP]]
+        made = list(
+            _tuples(
+                Task,
+                map(self._group_names.__getitem__, group.tolist()),
+                _indexes(tasks[:, TASK_GROUP], begins).tolist(),
+                map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist()),
+                _devices(tasks[:, TASK_DEVICES]),
+            )
+        )
+        return (tuple(made[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+
+    @cached_property
+    def _first_group(self) -> Ints:
+        """The place of each profile's first group among all groups."""
+        return np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
+
+    @cached_property
+    def _group_names(self) -> tuple[str, ...]:
+        """The names that groups have."""
+        return tuple(dict.fromkeys(group.name for profile in self._profiles for group in profile.groups))
+
+    @cached_property
+    def _group_number(self) -> Ints:
+        """Which name each of all groups has."""
+        number = {name: place for place, name in enumerate(self._group_names)}
+        return np.array([number[group.name] for profile in self._profiles for group in profile.groups], np.int64)
 
 
-@contextmanager
-def in_one_go() -> Iterator[None]:
-    """For making a million small things: the collector of garbage would walk through them over and over."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+def _devices(devices: Ints) -> Iterable[tuple[int, ...]]:
+    return map(devices_of, devices.tolist()) if devices.any() else repeat(())
 
 
 def _indexes(groups: Ints, first: Ints) -> Ints:

@@ -15,9 +15,6 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
     at = 0
     for queue in range(len(lines.begin)):
         lines.begin[queue] = at
-        lines.aside_count[queue] = 0
-        lines.stale[queue] = 1
-        lines.first_head[queue] = NONE
         lane = roll.queue_lane[queue]
         while lane != NONE:
             lines.cursor[lane] = roll.lane_first[lane]
@@ -43,7 +40,9 @@ def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules
         if row == NONE:
             lines.many[queue] -= 1
             lines.heap[begin] = lines.heap[begin + lines.many[queue]]
-        sift_down(roll, lines, queue, 0)
+        else:
+            look_up_next(roll, lines, lane)
+        sift_down(lines, queue, 0)
     return NONE
 
 
@@ -106,21 +105,32 @@ def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
 @kernel
 def heapify(roll: Roll, lines: Lines, queue: int) -> None:
     """Make a heap of a queue's lanes."""
+    for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
+        look_up_next(roll, lines, lines.heap[place])
     for place in range(lines.many[queue] // 2 - 1, -1, -1):
-        sift_down(roll, lines, queue, place)
+        sift_down(lines, queue, place)
 
 
 @kernel
-def sift_down(roll: Roll, lines: Lines, queue: int, place: int) -> None:
+def look_up_next(roll: Roll, lines: Lines, lane: int) -> None:
+    """Where the lane's next job stands, kept beside that of other lanes: rows lie far apart."""
+    lines.order[lane, 0] = roll.lane_class[lane]
+    lines.order[lane, 1] = roll.lane_priority[lane]
+    lines.order[lane, 2] = roll.submit[lines.cursor[lane]]
+    lines.order[lane, 3] = roll.rank[lines.cursor[lane]]
+
+
+@kernel
+def sift_down(lines: Lines, queue: int, place: int) -> None:
     """Put a lane of a queue's heap where it belongs, below its present place."""
     begin, count = lines.begin[queue], lines.many[queue]
     while True:
         child = 2 * place + 1
         if child >= count:
             return
-        if child + 1 < count and comes_before(roll, lines, lines.heap[begin + child + 1], lines.heap[begin + child]):
+        if child + 1 < count and comes_before(lines, lines.heap[begin + child + 1], lines.heap[begin + child]):
             child += 1
-        if not comes_before(roll, lines, lines.heap[begin + child], lines.heap[begin + place]):
+        if not comes_before(lines, lines.heap[begin + child], lines.heap[begin + place]):
             return
         swap = lines.heap[begin + place]
         lines.heap[begin + place] = lines.heap[begin + child]
@@ -129,15 +139,15 @@ def sift_down(roll: Roll, lines: Lines, queue: int, place: int) -> None:
 
 
 @kernel
-def comes_before(roll: Roll, lines: Lines, one: int, other: int) -> bool:
+def comes_before(lines: Lines, one: int, other: int) -> bool:
     """Whether the next job of one lane stands before that of another lane of the same queue."""
-    if roll.lane_class[one] != roll.lane_class[other]:
-        return bool(roll.lane_class[one] > roll.lane_class[other])
-    if roll.lane_priority[one] != roll.lane_priority[other]:
-        return bool(roll.lane_priority[one] > roll.lane_priority[other])
-    mine, theirs = lines.cursor[one], lines.cursor[other]
-    if roll.submit[mine] != roll.submit[theirs]:
-        return bool(roll.submit[mine] < roll.submit[theirs])
-    if roll.rank[mine] == 0 or roll.rank[theirs] == 0:
-        lines.tie[0] = roll.submit[mine]
-    return bool(roll.rank[mine] < roll.rank[theirs])
+    order = lines.order
+    if order[one, 0] != order[other, 0]:
+        return bool(order[one, 0] > order[other, 0])
+    if order[one, 1] != order[other, 1]:
+        return bool(order[one, 1] > order[other, 1])
+    if order[one, 2] != order[other, 2]:
+        return bool(order[one, 2] < order[other, 2])
+    if order[one, 3] == 0 or order[other, 3] == 0:
+        lines.tie[0] = order[one, 2]
+    return bool(order[one, 3] < order[other, 3])
