@@ -14,6 +14,7 @@ from bench.memory import memory
 from bench.million import million
 from bench.peer import peer
 from bench.preemption import preemption
+from bench.races import races
 from bench.simulate import simulate
 from bench.turns import fill
 from bench.worlds import SCALE
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "memory": memory,
     "simulate": simulate,
     "million": million,
+    "races": races,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

@@ -97,6 +97,11 @@ def started_at(minute: float) -> Question:
     )
 
 
+def won(job: str) -> Question:
+    """Which cluster won the race of the job, and when, in minutes."""
+    return lambda it: [(line["cluster"], line["t"] / 60) for line in it.of("won") if line["job"] == job]
+
+
 def evictions(it: Told) -> list[tuple[str, str, str]]:
     """(who, for whom, by which rule) of every preemption, in order."""
     return [(line["job"], line["by"], line["rule"]) for line in it.of("preempted")]
@@ -187,6 +192,11 @@ CLAIMS = [
     pytest.param("quotas", starts("prepare"), [1], id="CPU jobs pass GPU jobs at their quota"),
     pytest.param("quotas", reasons("ada-2"), ["USER_QUOTA"], id="the user's quota holds back her jobs"),
     pytest.param("quotas", starts("ben"), [2], id="others pass her"),
+    pytest.param("race", won("early"), [("v100", 60)], id="a better cluster that runs it in time wins"),
+    pytest.param("race", won("late"), [("k80", 72)], id="unseen time earns no guard, and the deadline comes"),
+    pytest.param("race", won("grace"), [("p100", 75)], id="with grace an entry before the deadline is enough"),
+    pytest.param("race", ends("refused"), [("failed", 8)], id="when every cluster dropped out the job fails"),
+    pytest.param("race", fact("second", "would"), "5", id="a race pays its quota once, at its largest"),
     pytest.param("topology", nodes("near"), ["a-4", "a-5"], id="two hops: both machines of a leaf"),
     pytest.param("topology", nodes("close"), ["b-0", "b-1"], id="prefer close: the nearest that is left"),
     pytest.param("topology", fact("tight", "dimension"), "topology", id="free machines that are too far apart"),
@@ -243,7 +253,29 @@ def test_the_readme_shows_real_output(monkeypatch):
     assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", file.read_text())]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/scenarios.md", "docs/reasons.md"])
+def test_the_page_on_races_shows_real_output(monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    blocks = _fenced("docs/concepts/races.md", "console")
+
+    assert len(blocks) == 2
+    for block in blocks:
+        command, _, printed = block.partition("\n")
+        words = command.removeprefix("$ .venv/bin/muster ").split()
+        ran = CliRunner().invoke(app, [str(ROOT / word) if word.startswith("examples/") else word for word in words])
+        output = "".join(f"{line.rstrip()}\n" for line in ran.stdout.splitlines())
+        assert (ran.exit_code, printed) == (0, output), f"paste what `{command}` prints"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/index.md",
+        "docs/scenarios.md",
+        "docs/reasons.md",
+        "docs/concepts/races.md",
+    ],
+)
 def test_links_and_paths_lead_somewhere(page):
     text = (ROOT / page).read_text()
     links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in link]

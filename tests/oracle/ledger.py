@@ -72,7 +72,7 @@ class Ledger:
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
         }
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
-        self.by_user: dict[str, Resources] = {user.user.name: user.started for user in snapshot.users}
+        self.by_user: dict[str, Resources] = {user.user.name: user.started + user.raced for user in snapshot.users}
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
             holding = self.queues[pending.job.queue]
@@ -173,7 +173,7 @@ class Ledger:
             started_usage=state.account.usage,
             started_flow=flow,
             started=state.started,
-            held=state.started,
+            held=state.started + state.raced,
             fixed_flow=state.fixed.flow_at(self._now_ms, self._half_time_ms),
             fixed_usage=state.fixed.usage,
             budget_left=None if budget is None else budget - state.charged,

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from muster.sim.scenario import building, document
+from muster.documents import building, document
+from muster.documents.values import List, Map, Scalar, plain
 from muster.sim.scenario.loader import load, parse
 from muster.sim.scenario.problems import MOST_PROBLEMS, Problem, Problems, ScenarioError, quoted
-from muster.sim.scenario.values import List, Map, Scalar, plain
 
 
 def read(text: str | bytes) -> object:

@@ -888,11 +888,7 @@ def test_a_problem_reads_as_one_sentence() -> None:
         pytest.param("budgets: []", "budgets", "scenario.budgets", id="disruption budgets"),
         pytest.param("config: {elasticEvery: 5s}", "config.elasticEvery", "config.elasticEvery", id="elastic width"),
         pytest.param("config: {maxLoad: 1.0}", "config.maxLoad", "config.maxLoad", id="load of elastic growth"),
-        pytest.param(
-            "clusters: [{name: e, kind: opaque}]", "clusters[0].kind", "cluster.kind=opaque", id="opaque clusters"
-        ),
         pytest.param("jobs: [{name: a, pool: p}]", "jobs[0].pool", "job.pool", id="a job's pool"),
-        pytest.param("queues: [{name: A}]\njobs: [{name: a, race: {}}]", "jobs[0].race", "job.race", id="a race"),
         pytest.param("jobs: [{name: a, level: Normal}]", "jobs[0].level", "job.level", id="a level"),
         pytest.param(
             "jobs: [{name: a, freezingWindow: 5m}]", "jobs[0].freezingWindow", "job.freezingWindow", id="freezing"

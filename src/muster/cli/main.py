@@ -67,6 +67,30 @@ def simulate(
     sys.exit(run(file, output.value, estimates=estimates.value, check=check, every_turn=every_turn))
 
 
+class Format(StrEnum):
+    """How to print a document."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+@app.command()
+def specialise(
+    file: Annotated[str, typer.Argument(help="A job file with protocolVersion: super-2 (docs/concepts/races.md).")],
+    cluster: Annotated[str, typer.Option("--cluster", help="The alias of the cluster, as the file writes it.")],
+    output: Annotated[Format, typer.Option("-o", "--output", help="YAML as OpenPAI takes it, or JSON.")] = Format.YAML,
+) -> None:
+    """Print the job that one cluster gets of a job file for several OpenPAI clusters.
+
+    Example: muster specialise examples/openpai/train.yaml --cluster v100
+
+    Exit codes: 0 done, 2 the file or the alias is wrong (all problems are listed); then no cluster gets anything.
+    """
+    from muster.cli.specialise import run
+
+    sys.exit(run(file, cluster, output.value))
+
+
 @app.command()
 def version() -> None:
     """Print Muster's version. Example: muster version"""

@@ -173,7 +173,7 @@ class Ledger:
         for user in snapshot.users:
             number = self._users.number(user.user.name)
             books.user_has_quota[number] = 1
-            books.user_held[number] = shapes.row(user.started)
+            books.user_held[number] = shapes.row(user.started + user.raced)
             _set_quota(books.user_quota[number], user.user.quota, shapes)
         return books
 
@@ -183,7 +183,8 @@ class Ledger:
         books.cordoned[number] = state.queue.cordoned
         books.flow[number] = books.started_flow[number] = flow
         books.usage[number] = books.started_usage[number] = state.account.usage
-        books.started[number] = books.held[number] = self.shapes.row(state.started)
+        books.started[number] = self.shapes.row(state.started)
+        books.held[number] = self.shapes.row(state.started + state.raced)
         books.fixed_flow[number] = state.fixed.flow_at(self._now_ms, self._half_time_ms)
         books.fixed_usage[number] = state.fixed.usage
         books.fixed_limit[number] = self._fixed_limit(state, policy)

@@ -126,14 +126,14 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
 
 def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:
     facts: dict[str, str]
-    if over := _first_over(holding.held + asks, holding.state.queue.quota, job):
+    if over := first_over(holding.held + asks, holding.state.queue.quota, job.profile.least):
         facts = {"queue": holding.name, **over}
         name = over["resource"]
         alone = job.profile.least.get(name) > holding.state.queue.quota[name]
         waiting = Waiting(reason=Reason.QUOTA, facts=facts)
         return Limit(waiting=waiting, resource=name, alike=job if alone else None)
     of_user = ledger.held_by_user(job.user)
-    if of_user is not None and (over := _first_over(of_user + asks, ledger.quotas[job.user], job)):
+    if of_user is not None and (over := first_over(of_user + asks, ledger.quotas[job.user], job.profile.least)):
         facts = {"user": job.user, **over}
         name = over["resource"]
         alone = job.profile.least.get(name) > ledger.quotas[job.user][name]
@@ -142,9 +142,10 @@ def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) 
     return None
 
 
-def _first_over(would_hold: Resources, quota: Mapping[str, int], job: Job) -> dict[str, str] | None:
+def first_over(would_hold: Resources, quota: Mapping[str, int], asked: Resources) -> dict[str, str] | None:
+    """The first resource among those asked for of which a quota would be exceeded, as facts."""
     for name in sorted(quota):
-        if job.profile.least.get(name) and would_hold.get(name) > quota[name]:
+        if asked.get(name) and would_hold.get(name) > quota[name]:
             return {
                 "resource": name,
                 "would": format_amount(name, would_hold.get(name)),

@@ -14,6 +14,7 @@ from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import Node
 from muster.model.plan import Rule
 from muster.model.queues import Queue, User
+from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
 
 
@@ -103,9 +104,10 @@ class UserSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmitted:
-    """A job joined its queue."""
+    """A job joined its queue; one with a `race` is to be raced over opaque clusters."""
 
     job: Job
+    race: RaceSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +221,62 @@ class JobCancelled:
     job: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceBegan:
+    """The job's quota allows it: its copies go to every candidate."""
+
+    job: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceSeen:
+    """Opaque clusters were asked, and this is what they showed."""
+
+    job: str
+    attempt: int
+    sightings: tuple[Sighting, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedTo:
+    """A copy of the job was sent to a cluster; what the cluster answers comes as RaceSeen."""
+
+    job: str
+    attempt: int
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledAt:
+    """A cluster was asked to stop its copy, for the first time; asking again until it does is no news."""
+
+    job: str
+    attempt: int
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceWon:
+    """No rival can win any more. The winner entered RUNNING at `since_ms`."""
+
+    job: str
+    attempt: int
+    cluster: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceOver:
+    """Every cluster has shown the end of its copy. The race cost so much GPU × ms beside its result."""
+
+    job: str
+    attempt: int
+    wasted_gpu_ms: int
+
+
+RaceEvent = RaceBegan | RaceSeen | SubmittedTo | CancelledAt | RaceWon | RaceOver
+
 Event = (
     ClusterSet
     | ClusterSilent
@@ -244,4 +302,5 @@ Event = (
     | JobSucceeded
     | JobFailed
     | JobCancelled
+    | RaceEvent
 )

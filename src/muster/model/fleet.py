@@ -17,11 +17,15 @@ from muster.model.resources import PODS, Resources, total
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A set of nodes that a job stays inside of. A silent one gets nothing new."""
+    """A set of nodes that a job stays inside of. A silent one gets nothing new.
+
+    An opaque one shows no nodes and can only submit, query and cancel: it is in no fleet, jobs are raced over it.
+    """
 
     name: str
     preference: int = 50
     silent: bool = False
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ class QueueState:
     """A queue now. Accounts hold what has started; `fixed` only jobs without a lifetime, at their min.
 
     `demand` is what its queued, pending and running jobs ask for at their max, `charged` what its budget has paid.
+    `raced` is what its raced jobs hold of its quota, and of nothing else: races count no usage.
     """
 
     queue: Queue
@@ -60,6 +61,7 @@ class QueueState:
     demand: Resources = NOTHING
     active_ms: int = 0
     lanes: Sequence[Lane] = ()
+    raced: Resources = NOTHING
 
     def jobs(self) -> Iterator[Job]:
         """Its queued jobs in order."""
@@ -68,10 +70,11 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserState:
-    """A user with a quota, and what their started jobs hold."""
+    """A user with a quota, what their started jobs hold, and what their raced jobs do."""
 
     user: User
     started: Resources = NOTHING
+    raced: Resources = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,12 @@ def _told(event: ev.Event) -> Line | None:
             return {"event": "failed", "job": name, "attempt": attempt, "cause": cause}
         case ev.JobCancelled(job=name):
             return {"event": "cancelled", "job": name}
+        case ev.SubmittedTo(job=name, cluster=cluster, attempt=attempt):
+            return {"event": "submitted_to", "job": name, "cluster": cluster, "attempt": attempt}
+        case ev.CancelledAt(job=name, cluster=cluster, attempt=attempt):
+            return {"event": "cancelled_at", "job": name, "cluster": cluster, "attempt": attempt}
+        case ev.RaceWon(job=name, cluster=cluster, attempt=attempt):
+            return {"event": "won", "job": name, "cluster": cluster, "attempt": attempt}
         case _:
             return None
 

@@ -10,6 +10,7 @@ from muster.model import events as ev
 from muster.model.jobs import Running
 from muster.model.plan import Waiting
 from muster.model.reasons import Reason
+from muster.sim.opaque import SimulatedClusters
 from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
@@ -52,9 +53,12 @@ class Simulation:
         self.state = State(scenario.policy)
         for event in _opening(scenario):
             self.state.apply(event, 0)
-        self.run = Run(self.state, self._runtime, skips_turns=skips_turns)
+        races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}
+        opaque = SimulatedClusters(self.state, races) if races else None
+        self.run = Run(self.state, self._runtime, skips_turns=skips_turns, opaque=opaque)
         for entry in scenario.jobs:
-            self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job))
+            spec = None if entry.race is None else entry.race.spec
+            self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
         for scripted in scenario.events:
             self.run.expect(scripted.at_ms, scripted.event)
         self._told: dict[str, Reason] = {}
@@ -76,7 +80,7 @@ class Simulation:
         """Jobs the turn looked at whose reason is another than last time."""
         news: dict[str, Waiting] = {}
         for event in moment.events:
-            if isinstance(event, ev.JobStarted | ev.JobSucceeded | ev.JobFailed | ev.JobCancelled):
+            if isinstance(event, ev.JobStarted | ev.RaceBegan | ev.JobSucceeded | ev.JobFailed | ev.JobCancelled):
                 self._told.pop(event.job, None)
         for job, reason in moment.plan.reasons():
             if self._told.get(job) is not reason:
@@ -84,6 +88,10 @@ class Simulation:
                 verdict = moment.plan.verdicts[job]
                 assert isinstance(verdict, Waiting)
                 news[job] = verdict
+        for job, waiting in self.state.races.blocked.items():
+            if self._told.get(job) is not waiting.reason:
+                self._told[job] = waiting.reason
+                news[job] = waiting
         estimates = self.forecast() if news and self.estimates else {}
         return tuple(
             Notice(job=job, waiting=waiting, estimate=estimates.get(job) or promised(waiting))

@@ -13,6 +13,7 @@ from muster.model.names import name_key
 from muster.model.nodes import NO_POD_LIMIT
 from muster.model.plan import Plan, Waiting
 from muster.model.resources import GPU, MICRO, PODS, Resources, total
+from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
 from muster.state.forecast import Estimate
 from muster.state.records import Phase
@@ -57,6 +58,7 @@ class Summary:
         self.wasted_gpu_ms = 0
         self.now_ms = 0
         self.last_plan: Plan | None = None
+        self._races = RaceStories()
         self._running: dict[str, Running] = {}
         self._usage = Integral()
         self._whole = Integral()
@@ -78,6 +80,7 @@ class Summary:
         self._integrate(tick.moment.now_ms)
         for event in tick.moment.events:
             self._note(event)
+            self._races.note(event)
         for notice in tick.notices:
             waited_for = self.stories[notice.job].waited_for
             if notice.waiting.reason.name not in waited_for:
@@ -97,6 +100,11 @@ class Summary:
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
                 if (run := self.state.running.get(job_id)) is not None:
                     self._running[job_id] = run
+            case ev.RaceWon(job=job_id, since_ms=since_ms):
+                story = self.stories[job_id]
+                story.start_ms = since_ms
+                story.first_start_ms = since_ms if story.first_start_ms is None else story.first_start_ms
+                self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
             case ev.JobPreempted(job=job_id, by=by, rule=rule):
                 self.preemptions += 1
                 self.stories[job_id].preempted_by.append(f"{by} ({rule.value})")
@@ -155,11 +163,12 @@ class Summary:
             for story in self.stories.values()
             if self.state.jobs.get(story.job.id) and self.state.jobs[story.job.id].phase is Phase.SUCCEEDED
         ]
+        wasted = self._races.wasted_gpu_ms(self.state, self.now_ms)
         ends = [story.end_ms for story in self.stories.values() if story.end_ms is not None]
         return {
-            "jobs": self._jobs(),
+            "jobs": self._jobs(wasted),
             "queues": self._queues(),
-            "clusters": {name: {"utilisation": self._utilisation(name)} for name in self.state.machines.clusters},
+            "clusters": self._clusters(),
             "pools": {},
             "totals": {
                 "end": self.now_ms / 1000,
@@ -170,7 +179,7 @@ class Summary:
                 "waitPercentiles": {f"p{p}": _percentile(waits, p) for p in (50, 90, 95, 99, 100)},
                 "meanBoundedSlowdown": _mean(slowdowns),
                 "preemptions": self.preemptions,
-                "wastedGpuSeconds": self.wasted_gpu_ms / 1000,
+                "wastedGpuSeconds": (self.wasted_gpu_ms + sum(wasted.values())) / 1000,
             },
         }
 
@@ -183,7 +192,9 @@ class Summary:
             return {"verdict": record.phase.value}
         if record.phase is Phase.RUNNING:
             return {"verdict": "running"}
-        verdict = self.last_plan.verdicts.get(job_id)
+        if (race := self.state.races.live.get((job_id, record.attempts))) is not None:
+            return racing(race)
+        verdict = self.last_plan.verdicts.get(job_id) or self.state.races.blocked.get(job_id)
         if not isinstance(verdict, Waiting):  # not looked at, or a victim that is back in line
             verdict = self.last_plan.behind(self.stories[job_id].job.queue)
         estimate = estimates.get(job_id) or promised(verdict)
@@ -196,7 +207,11 @@ class Summary:
             "estimate": None if estimate is None else estimate.start_ms / 1000,
         }
 
-    def _jobs(self) -> dict[str, Any]:
+    def _clusters(self) -> dict[str, Any]:
+        told = {name: {"utilisation": self._utilisation(name)} for name in self.state.machines.clusters}
+        return told | {name: self._races.of_cluster(name) for name in self.state.races.clusters}
+
+    def _jobs(self, wasted: dict[str, int]) -> dict[str, Any]:
         estimates = self.simulation.forecast()
         told = {}
         for name, story in sorted(self.stories.items(), key=lambda entry: entry[1].job.key):
@@ -212,6 +227,7 @@ class Summary:
                 "waitedFor": list(story.waited_for),
                 "preemptedBy": list(story.preempted_by),
                 "lastVerdict": self.verdict(name, estimates),
+                **self._races.of_job(name, wasted),
             }
         return told
 

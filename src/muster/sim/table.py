@@ -62,7 +62,7 @@ def _rows(jobs: dict[str, Any]) -> list[Row]:
     rows: dict[tuple[Any, ...], Row] = {}
     for name, job in jobs.items():
         fate = (name_key(name)[0], *(job[key] for key in ("queue", "state", "submitted", "start", "end", "attempts")))
-        rows.setdefault((*fate, _why_waiting(job)), Row(job)).add(name, job)
+        rows.setdefault((*fate, _why_waiting(job), str(job.get("race"))), Row(job)).add(name, job)
     return sorted(rows.values(), key=lambda row: (row.job["submitted"], row.job["start"] or 0, name_key(row.names[0])))
 
 
@@ -79,6 +79,8 @@ def _jobs(rows: list[Row]) -> Table:
 
 def _why_waiting(job: dict[str, Any]) -> str:
     verdict = job["lastVerdict"]
+    if verdict["verdict"] == "racing":
+        return f"racing: {verdict['why']}"
     if verdict["verdict"] != "waiting":
         return ""
     when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
@@ -88,12 +90,26 @@ def _why_waiting(job: dict[str, Any]) -> str:
 def _why(row: Row) -> str:
     if waiting := _why_waiting(row.job):
         return waiting
+    if "race" in row.job:
+        return _raced(row.job["race"])
     told = []
     has_waited = row.job["attempts"] == 1 and row.job["start"] is not None and row.job["start"] > row.job["submitted"]
     if row.waited_for or has_waited:
         told.append("waited: " + (", ".join(row.waited_for) or "BEHIND"))
     if row.preempted_by:
         told.append("preempted by " + _few(row.preempted_by, ", "))
+    return "; ".join(told)
+
+
+def _raced(race: dict[str, Any]) -> str:
+    """How the race went; the row's first job stands for all."""
+    told = [f"raced over {', '.join(dict.fromkeys(race['submittedTo']))}"]
+    if race["winner"] is not None:
+        told.append(f"won by {race['winner']}")
+    if race["cause"] is not None:
+        told.append(f"failed ({race['cause']})")
+    if race["wastedGpuSeconds"]:
+        told.append(f"{race['wastedGpuSeconds']:.0f} GPU-seconds wasted")
     return "; ".join(told)
 
 
@@ -107,8 +123,10 @@ def _queues(queues: dict[str, Any]) -> Table:
 def _clusters(clusters: dict[str, Any]) -> Table:
     table = _table("cluster", "mean utilisation")
     for name, cluster in clusters.items():
-        used = cluster["utilisation"].items()
-        table.add_row(name, ", ".join(f"{resource} {share:.1%}" for resource, share in used) or "no nodes")
+        used = ", ".join(f"{resource} {share:.1%}" for resource, share in cluster["utilisation"].items())
+        if "races" in cluster:
+            used = "opaque: {submitted} submitted, {won} won, {cancelled} cancelled".format_map(cluster["races"])
+        table.add_row(name, used or "no nodes")
     return table
 
 

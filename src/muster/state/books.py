@@ -23,6 +23,7 @@ class QueueBooks:
         self._fixed = Meter(half_time_ms)
         self._started = Tally()
         self._demand = Tally()
+        self._raced = Tally()
         self._charged = 0
         self.active_ms = now_ms
         self._jobs = 0
@@ -41,6 +42,7 @@ class QueueBooks:
                 demand=self._demand.amounts(),
                 active_ms=self.active_ms,
                 lanes=Made(partial(self._lanes, self._changes)),
+                raced=self._raced.amounts(),
             )
         return self._frozen
 
@@ -53,6 +55,10 @@ class QueueBooks:
     def started(self) -> Resources:
         """What its started jobs hold."""
         return self._started.amounts()
+
+    def raced(self) -> Resources:
+        """What its raced jobs hold of its quota."""
+        return self._raced.amounts()
 
     def asks_for(self, name: str) -> int:
         """How much of a resource its jobs ask for."""
@@ -100,6 +106,11 @@ class QueueBooks:
         """Tasks that measure so much start (sign +1) or end (-1)."""
         self._account.change(sign * measure.usage, now_ms)
         self._started.add(measure.resources, sign)
+        self._frozen = None
+
+    def hold_raced(self, resources: Resources, *, sign: int) -> None:
+        """A race begins (sign +1) or is over (-1) for its job: the quota pays, once, at the largest specialisation."""
+        self._raced.add(resources, sign)
         self._frozen = None
 
     def fix(self, usage: int, now_ms: int) -> None:

@@ -18,6 +18,7 @@ from muster.model.jobs import Reservation, Running
 from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing
+from muster.state.racing import OpaqueClusters, Racing
 from muster.state.state import State
 
 End = ev.JobSucceeded | ev.JobFailed
@@ -37,11 +38,14 @@ class Moment:
 class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between."""
 
-    def __init__(self, state: State, runtime: Runtime, *, skips_turns: bool = True) -> None:
+    def __init__(
+        self, state: State, runtime: Runtime, *, skips_turns: bool = True, opaque: OpaqueClusters | None = None
+    ) -> None:
         self.state = state
         self.skips_turns = skips_turns
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
+        self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
         self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
         self._sequence = count()
         self._silent_ends: dict[str, list[End]] = {}
@@ -73,6 +77,8 @@ class Run:
         while self._agenda and not self._is_to_come(self._agenda[0][-1]):
             heappop(self._agenda)
         event_ms = self._agenda[0][0] if self._agenda else None
+        if self._racing is not None and (poll_ms := self._racing.next_ms()) is not None:
+            event_ms = poll_ms if event_ms is None else min(event_ms, poll_ms)
         last = self._last
         if last is None:
             return event_ms
@@ -101,6 +107,7 @@ class Run:
         while self._agenda and self._agenda[0][0] <= now_ms:
             event = heappop(self._agenda)[-1]
             happened += self._happen(event, now_ms)
+        happened += self._race_on(now_ms)
         if self._decides_as_before(now_ms) and self._last is not None:
             self._last = replace(self._last, now_ms=now_ms)
             return Moment(now_ms=now_ms, events=tuple(happened), plan=self._last)
@@ -137,6 +144,9 @@ class Run:
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):
                 events = [*self._lost_with(name), event]
+            case ev.ClusterSilent(cluster=cluster) if cluster in self.state.races.clusters:
+                if self._racing is not None:
+                    self._racing.look_soon(now_ms)
             case ev.ClusterSilent(cluster=cluster, silent=False):
                 heard = self._silent_ends.pop(cluster, [])
                 events = [event, *(one for end in heard for one in self._result_of(end))]
@@ -191,6 +201,15 @@ class Run:
 
     def _retries_left(self, run: Running) -> int:
         return run.job.retries - self.state.jobs[run.job.id].failures
+
+    def _race_on(self, now_ms: int) -> list[ev.Event]:
+        """What races bring at this moment."""
+        happened: list[ev.Event] = []
+        if self._racing is not None:
+            for event in self._racing.step(now_ms):
+                self.state.apply(event, now_ms)
+                happened.append(event)
+        return happened
 
     # -- what a plan does --------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from muster.engine.columns import Columns
+from muster.engine.race.quota import held_back
 from muster.engine.roll import Roll, Traits
 from muster.engine.runs import Runs
 from muster.model import events as ev
@@ -19,10 +20,11 @@ from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import Held, Snapshot, UserState
 from muster.state.books import QueueBooks
 from muster.state.machines import Machines
+from muster.state.races import Races
 from muster.state.records import Phase, Records
 from muster.state.tally import Measures, Tally
 
@@ -37,10 +39,12 @@ class State:
         self.running: dict[str, Running] = {}
         self.pending: dict[str, Pending] = {}
         self.held: dict[str, Job] = {}
+        self.races = Races()
         self._queues: dict[str, QueueBooks] = {}
         self._idle: set[str] = set()
         self._users: dict[str, User] = {}
         self._by_user: dict[str, Tally] = {}
+        self._raced_by_user: dict[str, Tally] = {}
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
@@ -48,7 +52,7 @@ class State:
         self._all_fit: tuple[Fleet, int, bool] | None = None
         self._roll = Roll()
         self._runs = Runs(self._roll)
-        self.jobs = Records(self._roll.row_of, self.held)
+        self.jobs = Records(self._roll.row_of, self.held, self.races.line)
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -97,9 +101,12 @@ class State:
     def _can_wait(self, event: ev.Event) -> bool:
         """Whether the event gives a turn that had nothing to decide nothing new to decide either.
 
-        So it is with a job that comes behind one just like it, in a queue that wants more than there is anyway.
+        So it is with a job that comes behind one just like it, in a queue that wants more than there is anyway, and
+        with news of a race that is under way.
         """
-        if not isinstance(event, ev.JobSubmitted) or self._waits_for(event.job):
+        if isinstance(event, ev.RaceSeen | ev.SubmittedTo | ev.CancelledAt | ev.RaceWon | ev.RaceOver):
+            return True
+        if not isinstance(event, ev.JobSubmitted) or event.race is not None or self._waits_for(event.job):
             return False
         job = event.job
 
@@ -132,8 +139,12 @@ class State:
         return known[2]
 
     def _user_state(self, user: User) -> UserState:
-        tally = self._by_user.get(user.name)
-        return UserState(user=user, started=NOTHING if tally is None else tally.amounts())
+        tally, raced = self._by_user.get(user.name), self._raced_by_user.get(user.name)
+        return UserState(
+            user=user,
+            started=NOTHING if tally is None else tally.amounts(),
+            raced=NOTHING if raced is None else raced.amounts(),
+        )
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
@@ -149,11 +160,13 @@ class State:
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
         other._roll = self._roll.fork()
         other._runs = self._runs.fork(other._roll)
-        other.jobs = self.jobs.fork(other._roll.row_of, other.held)
+        other.races = self.races.fork()
+        other.jobs = self.jobs.fork(other._roll.row_of, other.held, other.races.line)
         other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
         other._idle = set(self._idle)
         other._users, other._retried = dict(self._users), dict(self._retried)
         other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
+        other._raced_by_user = {name: tally.copy() for name, tally in self._raced_by_user.items()}
         other._evicted = dict(self._evicted)
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
         return other
@@ -165,7 +178,9 @@ class State:
         self.now_ms = now_ms
         self.has_news = self.has_news or not self._can_wait(event)
         match event:
-            case ev.JobSubmitted(job=job):
+            case ev.JobSubmitted(job=job, race=race):
+                if race is not None:
+                    self.races.enter(job, race)
                 self._submit(job)
             case ev.JobAdmitted():
                 self._admit(event)
@@ -187,8 +202,16 @@ class State:
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
-            case ev.JobPreempted() | ev.TaskFailed():
+            case ev.JobPreempted() | ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
                 pass  # what follows from it comes as an event of its own
+            case ev.RaceBegan(job=job_id, attempt=attempt):
+                self._begin_race(job_id, attempt)
+            case ev.RaceSeen(job=job_id, attempt=attempt, sightings=sightings):
+                self.races.observe(job_id, attempt, sightings, now_ms)
+            case ev.RaceWon(job=job_id):
+                self.jobs.note(job_id, Phase.RUNNING)
+            case ev.RaceOver(job=job_id, attempt=attempt):
+                del self.races.live[job_id, attempt]
             case ev.QueueSet(queue=queue):
                 self._set_queue(queue)
             case ev.QueueChanged(queue=name, changes=changes):
@@ -196,7 +219,8 @@ class State:
             case ev.UserSet(user=user):
                 self._users[user.name] = user
             case _:
-                self.machines.apply(event)
+                if not self.races.takes(event):
+                    self.machines.apply(event)
 
     # -- queues ----------------------------------------------------------------------------------------
 
@@ -209,6 +233,8 @@ class State:
 
     def _touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""
+        if queue not in self._queues:  # only a raced job may be in none
+            return
         if self._queues[queue].touch(self.now_ms, jobs):
             self._idle.discard(queue)
         else:
@@ -226,6 +252,8 @@ class State:
         self.jobs.note(job.id, Phase.QUEUED)
         if self._waits_for(job):
             self.held[job.id] = job
+        elif job.id in self.races:
+            self.races.stand_in_line(job)
         else:
             self._queues[job.queue].join(job)
 
@@ -246,7 +274,11 @@ class State:
 
     def _leave_line(self, job: Job) -> None:
         """The job stands in line, or aside, no more, and asks for nothing."""
-        if self.held.pop(job.id, None) is None:
+        if self.held.pop(job.id, None) is not None:
+            return
+        if job.id in self.races:
+            self.races.leave_line(job.id)
+        else:
             self._queues[job.queue].leave(job)
             self._queues[job.queue].ask_no_more(job.profile)
 
@@ -255,14 +287,21 @@ class State:
         row = self._roll.row_of.get(job_id)
         if row is not None:
             return self._roll.job(row)
+        if job_id in self.held:
+            return self.held[job_id]
+        if job_id in self.races:
+            return self.races.job(job_id)
         started = self.running.get(job_id) or self.pending.get(job_id)
-        return self.held[job_id] if started is None else started.job
+        assert started is not None, f"{job_id} is over"
+        return started.job
 
     def _change_job(self, job_id: str, job: Job) -> None:
         phase = self.jobs[job_id].phase
         if phase is Phase.QUEUED:
             self._leave_line(self._job(job_id))
             self._enqueue(job)
+        elif job_id in self.races:
+            self.races.change(job)
         elif phase is Phase.PENDING:
             self.pending[job_id] = replace(self.pending[job_id], job=job)
         elif phase is Phase.RUNNING:
@@ -332,6 +371,8 @@ class State:
 
     def _stop(self, job_id: str) -> Job:
         """The running attempt is over: its room, usage and charge come back, and it asks for nothing."""
+        if job_id in self.races:
+            return self._stop_race(job_id)
         run = self.running.pop(job_id)
         self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
@@ -351,7 +392,7 @@ class State:
 
     def _end(self, job_id: str, phase: Phase) -> None:
         before = self.jobs[job_id].phase
-        if before is Phase.RUNNING:
+        if before is Phase.RUNNING or (before is Phase.PENDING and job_id in self.races):
             job = self._stop(job_id)
         elif before is Phase.PENDING:
             job = self._leave_pending(job_id).job
@@ -359,6 +400,7 @@ class State:
         else:
             job = self._job(job_id)
             self._leave_line(job)
+        self.races.leave(job_id)
         self.jobs.note(job_id, phase)
         self._retried.pop(job_id, None)
         self._touch(job.queue, -1)
@@ -374,3 +416,41 @@ class State:
             books.fix(sign * self._measures.least_usage(job.profile), self.now_ms)
         if job.user:
             self._by_user.setdefault(job.user, Tally()).add(measure.resources, sign)
+
+    # -- races -----------------------------------------------------------------------------------------
+
+    def may_begin_race(self, job: Job) -> bool:
+        """Whether cordon and quotas let a raced job begin; if not, `races.blocked` says why."""
+        books, user = self._queues.get(job.queue), self._users.get(job.user)
+        queue, by_queue = Queue(name=job.queue), NOTHING
+        if books is not None:
+            queue, by_queue = books.queue, books.started() + books.raced()
+        by_user = [tally[job.user].amounts() for tally in (self._by_user, self._raced_by_user) if job.user in tally]
+        for pending in (it.job for it in self.pending.values()):
+            by_queue = by_queue + pending.profile.least if pending.queue == job.queue else by_queue
+            by_user += [pending.profile.least] if pending.user == job.user else []
+        waiting = held_back(self.races.asks(job.id), queue, by_queue, user, total(by_user))
+        if waiting is not None:
+            self.races.blocked[job.id] = waiting
+        return waiting is None
+
+    def retries_left(self, job_id: str) -> int:
+        """How many more of its own failures a job is forgiven."""
+        return self._job(job_id).retries - self.jobs[job_id].failures
+
+    def _begin_race(self, job_id: str, attempt: int) -> None:
+        job = self.races.begin(job_id, attempt, self.now_ms)
+        self.jobs.note(job_id, Phase.PENDING, attempts=attempt)
+        self._hold_raced(job, sign=+1)
+
+    def _stop_race(self, job_id: str) -> Job:
+        job = self.races.stop(job_id, self.now_ms)
+        self._hold_raced(job, sign=-1)
+        return job
+
+    def _hold_raced(self, job: Job, *, sign: int) -> None:
+        asks = self.races.asks(job.id)
+        if job.queue in self._queues:
+            self._queues[job.queue].hold_raced(asks, sign=sign)
+        if job.user:
+            self._raced_by_user.setdefault(job.user, Tally()).add(asks, sign)

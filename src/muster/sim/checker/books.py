@@ -53,7 +53,7 @@ class Books:
         self.nodes = {name: NodeBook(state.empty) for name, state in world.snapshot.nodes.items()}
         self.tasks = {name: run.tasks for name, run in world.running.items()}
         self.quotas = {state.user.name: state.user.quota for state in world.snapshot.users}
-        self.users = dict.fromkeys(self.quotas, NOTHING)
+        self.users = {state.user.name: state.raced for state in world.snapshot.users}
         self.started = dict.fromkeys(world.queues, NOTHING)
         self.starts = 0
         for run in world.running.values():
@@ -74,7 +74,7 @@ class Books:
         return Holding(
             queue=state.queue,
             started=self.started[name],
-            held=self.started[name],
+            held=self.started[name] + state.raced,
             started_usage=state.account.usage,
             usage=state.account.usage,
             flow=state.account.flow_at(mark_ms, policy.half_time_ms),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
+from muster.documents.values import List, Map, Scalar, Value, plain, shown
 from muster.model.errors import InvalidValue
 from muster.model.resources import GPU
 from muster.sim.scenario.not_yet import NOT_YET
@@ -32,7 +33,6 @@ from muster.sim.scenario.scalars import (
     quantity_of,
     resource_name,
 )
-from muster.sim.scenario.values import List, Map, Scalar, Value, plain, shown
 
 _LONGEST_GUESS = 40  # characters of a key for which we look for what was meant
 _LONGEST_FIELD = 400  # characters of a path inside of Kubernetes' shapes

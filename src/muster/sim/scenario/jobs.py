@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
+from muster.documents.values import Map
 from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.queues import Queue
@@ -13,10 +14,10 @@ from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.groups import read_groups
 from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import quoted
+from muster.sim.scenario.races import RaceScript, read_race
 from muster.sim.scenario.roster import Entry, Roster, read_name
 from muster.sim.scenario.scalars import INT32, as_name
 from muster.sim.scenario.scenario import ScriptJob
-from muster.sim.scenario.values import Map
 from muster.sim.scenario.world import DEFAULT_CLASS, DEFAULT_QUEUE, World, listed
 
 MOST_JOBS = 2_000_000
@@ -42,6 +43,7 @@ class JobEntry:
     profile: Profile
     runtime_ms: int | None
     after: tuple[Need, ...]
+    race: RaceScript | None = None
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class Jobs:
                 ids[names] = self._ids(names)
             for name in one.entry.names():
                 job = Job(id=name, profile=one.profile, after=ids[names], **one.common)
-                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms))
+                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, race=one.race))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
 
@@ -97,6 +99,8 @@ class Jobs:
         runtime_ms = _runtime(fields)
         clusters = self._clusters(fields)
         after = _read_after(fields)
+        profile = Profile(groups=groups, clusters=clusters)
+        race = read_race(fields, self.world, profile.least, runtime_ms)
         fields.close_with_amounts()
         if name is None:
             return
@@ -105,7 +109,6 @@ class Jobs:
         if self.total > MOST_JOBS:
             fields.add("count", f"more than {MOST_JOBS} jobs in the whole file are not allowed")
         if self.roster.add(fields, entry):
-            profile = Profile(groups=groups, clusters=clusters)
             self.entries[name] = JobEntry(
                 fields=fields,
                 entry=entry,
@@ -113,6 +116,7 @@ class Jobs:
                 profile=self._profiles.setdefault(profile, profile),
                 runtime_ms=runtime_ms,
                 after=after,
+                race=race,
             )
 
     def _common(self, fields: Fields) -> dict[str, Any]:
@@ -141,18 +145,18 @@ class Jobs:
         return name
 
     def _clusters(self, fields: Fields) -> tuple[tuple[str, int], ...]:
-        known = self.world.clusters
+        known = self.world.transparent
         only = fields.name("cluster")
         several = fields.mapping("clusters", "clusters")
         if only is not None and only not in known:
-            fields.refuse("cluster", listed("a cluster", known))
+            fields.refuse("cluster", self.world.placeable())
         if fields.has("cluster") and fields.has("clusters"):
             fields.add("cluster", "cluster and clusters exclude each other: give one of them")
         chosen = []
         for name in several.given():
             chosen.append((name, several.integer(name, 50, 0, 100)))
             if name not in known:
-                several.refuse_key(name, listed("a cluster", known))
+                several.refuse_key(name, self.world.placeable())
         if only in known:
             chosen.append((only, known[only].preference))
         return tuple(chosen)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from muster.documents import document
 from muster.model.names import name_key
-from muster.sim.scenario import document
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.problems import Problems
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.scenario.script import Script
 from muster.sim.scenario.world import read_world
+
+WHAT = "a scenario is a mapping with keys such as clusters and jobs"
 
 
 def load(path: str) -> Scenario:
@@ -25,7 +27,7 @@ def parse(text: str, name: str = "<text>") -> Scenario:
 
 
 def _scenario(data: bytes, problems: Problems) -> Scenario:
-    top = Fields.of("scenario", document.read(data, problems), "", problems)
+    top = Fields.of("scenario", document.read(data, problems, WHAT), "", problems)
     if top is None:
         raise problems.error()
     world = read_world(top)

@@ -1,4 +1,4 @@
-"""What scenario.md knows and this version does not do: pools, width and races.
+"""What scenario.md knows and this version does not do: pools and width.
 
 The one list of it: take a line away when the thing works.
 """
@@ -13,14 +13,12 @@ NOT_YET = {
     "config.elasticEvery": "elastic width",
     "config.maxLoad": "elastic width",
     "job.pool": "pools",
-    "job.race": "races",
     "job.level": "levels of elastic jobs",
     "job.freezingWindow": "freezing windows of elastic jobs",
     "event.setPool": "pools",
     "event.deletePool": "pools",
     "setJob.level": "levels of elastic jobs",
     # values
-    "cluster.kind=opaque": "opaque clusters",
     "job.runtime=work": "elastic jobs that run for an amount of work",
     "group.max>initial": "elastic groups, whose max is above their initial",
 }

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 
+from muster.documents.values import Plain, Scalar, Value, shown
 from muster.model.resources import CPU, GPU, MEMORY, PODS, parse_amount
 from muster.sim.scenario.problems import Problems
-from muster.sim.scenario.values import Plain, Scalar, Value, shown
 
 MICRO = 1_000_000
 SECOND_MS = 1000

@@ -13,14 +13,16 @@ from muster.model.jobs import Job
 from muster.model.nodes import Node
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
+from muster.sim.scenario.races import RaceScript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptJob:
-    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end)."""
+    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or is raced."""
 
     job: Job
     runtime_ms: int | None = None
+    race: RaceScript | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.values import Scalar
 from muster.model.events import (
     Event,
     JobCancelled,
@@ -26,7 +27,6 @@ from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import DURATION, INT32
 from muster.sim.scenario.scenario import Scripted
 from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
-from muster.sim.scenario.values import Scalar
 from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
 
 MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out
@@ -148,7 +148,8 @@ class Script:
     # --- nodes and clusters ---
 
     def _add_nodes(self, fields: Fields, at_ms: int) -> None:
-        self.world.nodes.read(fields, self._cluster(fields, "cluster"), at_ms)
+        cluster = self._cluster_with_nodes(fields)
+        self.world.nodes.read(fields, cluster, at_ms)
         if not fields.has("nodes"):
             fields.missing("nodes", "a list of nodes, as in clusters")
         fields.close()
@@ -226,6 +227,12 @@ class Script:
 
     def _cluster(self, fields: Fields, key: str) -> str:
         return _known(fields, key, "a cluster", self.world.clusters)
+
+    def _cluster_with_nodes(self, fields: Fields) -> str:
+        name = fields.required_name("cluster")
+        if name is not None and name not in self.world.transparent:
+            fields.refuse("cluster", self.world.placeable())
+        return name or ""
 
     def _queue(self, fields: Fields, key: str) -> str:
         return _known(fields, key, "a queue", self.jobs.queues if self.world.queues is None else self.world.queues)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.values import plain
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.names import name_key
@@ -14,9 +15,7 @@ from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
-from muster.sim.scenario.values import plain
 
 DEFAULT_QUEUE = "default"
 DEFAULT_CLASS = "default"
@@ -37,6 +36,16 @@ class World:
     queues: dict[str, Queue] | None
     users: dict[str, User]
     classes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def transparent(self) -> dict[str, Cluster]:
+        """The clusters that show their nodes: where jobs are placed."""
+        return {name: cluster for name, cluster in self.clusters.items() if not cluster.opaque}
+
+    def placeable(self) -> str:
+        """What is allowed where a cluster with nodes belongs."""
+        hint = "" if len(self.transparent) == len(self.clusters) else " (opaque ones show no nodes: race over them)"
+        return listed("a cluster", self.transparent) + hint
 
 
 def read_world(top: Fields) -> World:
@@ -121,15 +130,16 @@ def _read_clusters(top: Fields) -> tuple[dict[str, Cluster], Nodes]:
         name = fields.required_name("name")
         preference = fields.integer("priority", 50, 0, 100)
         kind = fields.choice("kind", {"transparent": "transparent", "opaque": "opaque"}, "transparent")
-        if f"cluster.kind={kind}" in NOT_YET:
-            fields.add("kind", f"not supported yet: {NOT_YET[f'cluster.kind={kind}']}")
         if name in lines:
             fields.refuse("name", f"a cluster of that name is on line {lines[name]}: names are unique")
+        is_opaque = kind == "opaque"
+        if is_opaque and fields.has("nodes"):
+            fields.add("nodes", "not allowed where kind is opaque: such a cluster shows no nodes")
         nodes.read(fields, name or "", None)
         fields.close()
         if name is not None:
             lines.setdefault(name, fields.line)
-            clusters[name] = Cluster(name=name, preference=preference)
+            clusters[name] = Cluster(name=name, preference=preference, opaque=is_opaque)
     return clusters, nodes
 
 

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import yaml
 
-from muster.sim.scenario.building import Building
-from muster.sim.scenario.problems import Problems, quoted
-from muster.sim.scenario.values import Value
+from muster.documents.building import Building
+from muster.documents.problems import Problems, quoted
+from muster.documents.values import Value
 
 MOST_BYTES = 64 << 20
 MOST_DIRECTIVES = 16  # the parser compares each %TAG with every other
@@ -44,10 +44,13 @@ def encoded(text: str, problems: Problems) -> bytes:
         problems.stop("", line, f"not UTF-8: half a character, {quoted(text[err.start])}")
 
 
-def read(data: bytes, problems: Problems) -> Value:
-    """The one document in `data`. Stops at what cannot be read on; notes other problems and goes on."""
+def read(data: bytes, problems: Problems, what: str = "a mapping with keys is needed") -> Value:
+    """The one document in `data`; `what` says what it should be.
+
+    Stops at what cannot be read on; notes other problems and goes on.
+    """
     _check_text(data, problems)
-    building = Building(problems)
+    building = Building(problems, what)
     try:
         for event in yaml.parse(data, Loader=_LOADER):
             building.take(event)

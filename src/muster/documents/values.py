@@ -13,7 +13,7 @@ from yaml.constructor import SafeConstructor
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
-from muster.sim.scenario.problems import quoted
+from muster.documents.problems import quoted
 
 TAG = "tag:yaml.org,2002:"
 

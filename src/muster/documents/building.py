@@ -11,8 +11,8 @@ from typing import NamedTuple, NoReturn
 
 import yaml
 
-from muster.sim.scenario.problems import Problems, joined, quoted
-from muster.sim.scenario.values import TAG, List, Map, Plain, Scalar, Value, resolved
+from muster.documents.problems import Problems, joined, quoted
+from muster.documents.values import TAG, List, Map, Plain, Scalar, Value, resolved
 
 MOST_VALUES = 3_000_000  # scalars, lists and mappings, each alias counted as all that it repeats; 20 s, 0.7 GB
 MOST_DEPTH = 100
@@ -58,10 +58,11 @@ class _Anchor(NamedTuple):
 
 
 class Building:
-    """Events in, values out."""
+    """Events in, values out. `what` says what kind of thing was expected."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, what: str) -> None:
         self.problems = problems
+        self.what = what
         self.root: Value | None = None
         self.stack: list[_Frame] = []
         self.anchors: dict[str, _Anchor | None] = {}  # None: still open
@@ -90,7 +91,7 @@ class Building:
     def finished(self) -> Value:
         """The document, once all events are in."""
         if self.root is None or (isinstance(self.root, Scalar) and self.root.value is None):
-            self.problems.stop("", 1, "the file is empty: a scenario is a mapping with keys such as clusters and jobs")
+            self.problems.stop("", 1, f"the file is empty: {self.what}")
         if self.repeated > MOST_REPEATED * self.own + FREELY_REPEATED:
             self.problems.stop("", 0, f"aliases repeat {self.repeated} values, the file itself holds only {self.own}")
         return self.root

@@ -1,0 +1,5 @@
+"""YAML files from people, read safely: values that remember their line, and all problems of a file together.
+
+document, building, values   text -> values; refuses what could hurt before it does
+problems                     what is wrong with a file: each with its key, its line and what is allowed
+"""
