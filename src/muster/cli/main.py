@@ -26,6 +26,13 @@ class Output(StrEnum):
     SUMMARY = "summary"
 
 
+class Answer(StrEnum):
+    """How to print an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 class Estimates(StrEnum):
     """Which waiting jobs get an estimated start in the log."""
 
@@ -55,6 +62,9 @@ def simulate(
     every_turn: Annotated[
         bool, typer.Option("--every-turn", help="Run turns that cannot decide anything too; the output is the same.")
     ] = False,
+    record: Annotated[
+        str | None, typer.Option(metavar="RECORD", help="Write every turn to this file, for `muster replay`.")
+    ] = None,
 ) -> None:
     """Run a scenario through the real engine with a simulated clock.
 
@@ -64,7 +74,26 @@ def simulate(
     """
     from muster.cli.simulate import run
 
-    sys.exit(run(file, output.value, estimates=estimates.value, check=check, every_turn=every_turn))
+    sys.exit(run(file, output.value, estimates=estimates.value, check=check, every_turn=every_turn, record=record))
+
+
+@app.command()
+def replay(
+    file: Annotated[str, typer.Argument(metavar="RECORD", help="Turns that --record wrote (docs/replay.md).")],
+    output: Annotated[Answer, typer.Option("-o", "--output", help="Words for people, or one JSON object.")] = (
+        Answer.TABLE
+    ),
+) -> None:
+    """Take recorded turns again, and say where they would be decided differently today.
+
+    Example: muster replay turns.muster
+
+    Exit codes: 0 every plan is identical, 1 some differ (the first is shown), 2 the file cannot be replayed, 130
+    interrupted.
+    """
+    from muster.cli.replay import run
+
+    sys.exit(run(file, output.value))
 
 
 @app.command()

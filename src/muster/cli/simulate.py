@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from muster.cli.ending import BAD_INPUT, ending_well
 from muster.engine.kernels import suited_to
 from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
@@ -18,27 +18,20 @@ from muster.sim.scenario.problems import ScenarioError
 from muster.sim.simulate import Simulation, Tick, settle_memory
 from muster.sim.summary import Summary
 from muster.sim.table import show
+from muster.state.record import Recorder
+from muster.state.state import Listener
 
 SHOW_PROGRESS_FROM = 500  # jobs
 
 
-BAD_INPUT = 2
-INTERRUPTED = 130
-
-
-def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
+def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool, record: str | None = None) -> int:
     """Simulate the file and print; the exit code."""
-    try:
-        return _run(file, output, estimates=estimates, check=check, every_turn=every_turn)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return ending_well(
+        lambda: _run(file, output, estimates=estimates, check=check, every_turn=every_turn, record=record)
+    )
 
 
-def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
+def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool, record: str | None) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
         scenario = load(file)
@@ -46,7 +39,23 @@ def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: boo
         print(err, file=sys.stderr)
         return BAD_INPUT
     wants_estimates = {"auto": None, "all": True, "none": False}[estimates] if output == "jsonl" else False
-    simulation = Simulation(scenario, skips_turns=not every_turn, estimates=wants_estimates)
+
+    def simulation(listener: Listener | None = None) -> Simulation:
+        return Simulation(scenario, skips_turns=not every_turn, estimates=wants_estimates, listener=listener)
+
+    if record is None:
+        return _simulate(simulation(), output, check=check)
+    try:
+        with open(record, "wb") as target, Recorder(target, scenario.policy) as recorder:
+            return _simulate(simulation(recorder), output, check=check)
+    except BrokenPipeError:
+        raise
+    except OSError as err:
+        print(f"--record {record}: cannot be written: {err.strerror or err}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _simulate(simulation: Simulation, output: str, *, check: bool) -> int:
     settle_memory()
     violations: list[str] = []
     if check:

@@ -72,7 +72,7 @@ def _jobs(rows: list[Row]) -> Table:
         job, count = row.job, len(row.names)
         name = row.names[0] if count == 1 else f"{row.names[0]} … {row.names[-1].rsplit('-', 1)[-1]} ({count})"
         state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
-        times = (_clock(job["submitted"]), _clock(job["start"]), _clock(job["end"]))
+        times = (clock(job["submitted"]), clock(job["start"]), clock(job["end"]))
         table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
     return table
 
@@ -81,7 +81,7 @@ def _why_waiting(job: dict[str, Any]) -> str:
     verdict = job["lastVerdict"]
     if verdict["verdict"] != "waiting":
         return ""
-    when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
+    when = f"; expected to start at {clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
     return f"{verdict['reason']}: {verdict['why']}{when}"
 
 
@@ -115,8 +115,8 @@ def _clusters(clusters: dict[str, Any]) -> Table:
 def _totals(totals: dict[str, Any]) -> str:
     wait, slowdown = totals["meanWait"], totals["meanBoundedSlowdown"]
     return (
-        f"{totals['started']} of {totals['jobs']} jobs started; simulated until {_clock(totals['end'])}; "
-        f"mean wait {_clock(wait)}, mean bounded slowdown {'-' if slowdown is None else f'{slowdown:.2f}'}; "
+        f"{totals['started']} of {totals['jobs']} jobs started; simulated until {clock(totals['end'])}; "
+        f"mean wait {clock(wait)}, mean bounded slowdown {'-' if slowdown is None else f'{slowdown:.2f}'}; "
         f"{totals['preemptions']} preemptions, {totals['wastedGpuSeconds']:.0f} GPU-seconds wasted"
     )
 
@@ -132,7 +132,7 @@ def _few(names: list[str], between: str) -> str:
     return between.join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
 
 
-def _clock(seconds: float | None) -> str:
+def clock(seconds: float | None) -> str:
     """`1d 02:03:04`, `02:03:04`, with what is below a second only where there is any."""
     if seconds is None:
         return "-"
