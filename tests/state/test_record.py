@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import EVERYTHING, a_job, a_world, scenarios
 
@@ -82,15 +82,14 @@ def changed(change: Callable[[list[Any]], object], data: bytes | None = None) ->
 
 
 @given(scenarios())
-def test_property_a_record_replays_as_identical_and_is_the_same_bytes_every_time(scenario: Scenario) -> None:
-    data = recorded(scenario)
+def test_property_a_record_replays_as_identical(scenario: Scenario) -> None:
+    turns = replayed(recorded(scenario))
 
-    turns = replayed(data)
     assert [turn for turn in turns if turn.difference is not None] == []
     assert [turn.number for turn in turns] == list(range(1, len(turns) + 1))
-    assert recorded(scenario) == data
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(scenarios(replace(EVERYTHING, entries=6)))
 def test_property_turns_that_decide_nothing_can_be_recorded_too(scenario: Scenario) -> None:
     assert [turn for turn in replayed(recorded(scenario, skips_turns=False)) if turn.difference] == []
@@ -99,7 +98,7 @@ def test_property_turns_that_decide_nothing_can_be_recorded_too(scenario: Scenar
 @given(scenarios(), st.randoms(use_true_random=False))
 def test_property_changing_one_recorded_plan_is_found(scenario: Scenario, chance: Any) -> None:
     lines = lines_of(recorded(scenario))
-    acting = [place for place, line in enumerate(lines) if line[:1] == ["actions"]] if len(lines) > 1 else []
+    acting = [place for place, line in enumerate(lines) if place and line[0] == "actions"]
     if not acting:
         return
     place = chance.choice(acting)
@@ -332,12 +331,15 @@ def _other_wake(lines: list[Any]) -> None:
 def test_a_difference_is_told_with_the_turn_what_was_recorded_and_what_is_now(
     change: Callable[[list[Any]], None], what: str, told: str, now: str
 ) -> None:
-    first, *others = replayed(changed(change))
+    first, *_ = replayed(changed(change))
 
     assert (first.number, first.now_ms) == (1, 0)
     assert first.difference is not None
     assert (first.difference.what, first.difference.recorded, first.difference.now) == (what, told, now)
-    assert [turn.difference for turn in others] == [None, None]
+
+
+def test_the_same_turns_give_the_same_bytes() -> None:
+    assert a_record() == a_record()
 
 
 def test_a_fork_is_not_recorded() -> None:

@@ -97,6 +97,37 @@ def replay(
 
 
 @app.command()
+def whatif(
+    file: Annotated[str, typer.Argument(help="A scenario file (docs/scenarios.md).")],
+    at: Annotated[str, typer.Option(metavar="TIME", help="When the change comes: 10m, 2h, or seconds.")] = "0",
+    event: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EVENT", help="An event as in a scenario, such as '{removeNode: n-1}'; repeatable."),
+    ] = None,
+    submit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOBS", help="A file with job entries of a scenario, or '{name: j, cpu: 2}'; repeatable."),
+    ] = None,
+    real_runtimes: Annotated[
+        bool, typer.Option("--real-runtimes", help="Know how long jobs really run, which no scheduler does.")
+    ] = False,
+    output: Annotated[Answer, typer.Option("-o", "--output", help="A table for people, or one JSON object.")] = (
+        Answer.TABLE
+    ),
+) -> None:
+    """Say who would start when, and who would give way, if something were changed.
+
+    Example: muster whatif examples/scenarios/backfill.yaml --at 10m --event '{cordonNode: n-1}'
+
+    Exit codes: 0 answered, 2 the file, an event or a job is wrong (all problems are listed), 130 interrupted.
+    """
+    from muster.cli.whatif import run
+
+    asked = {"events": event or [], "submits": submit or []}
+    sys.exit(run(file, output.value, at=at, knows_runtimes=real_runtimes, **asked))
+
+
+@app.command()
 def version() -> None:
     """Print Muster's version. Example: muster version"""
     from muster import __version__

@@ -67,14 +67,14 @@ def _rows(jobs: dict[str, Any]) -> list[Row]:
 
 
 def _jobs(rows: list[Row]) -> Table:
-    table = _table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why")
+    made = table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why")
     for row in rows:
         job, count = row.job, len(row.names)
         name = row.names[0] if count == 1 else f"{row.names[0]} … {row.names[-1].rsplit('-', 1)[-1]} ({count})"
         state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
         times = (clock(job["submitted"]), clock(job["start"]), clock(job["end"]))
-        table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
-    return table
+        made.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
+    return made
 
 
 def _why_waiting(job: dict[str, Any]) -> str:
@@ -98,18 +98,18 @@ def _why(row: Row) -> str:
 
 
 def _queues(queues: dict[str, Any]) -> Table:
-    table = _table("queue", "jobs started", "mean usage", "mean share")
+    made = table("queue", "jobs started", "mean usage", "mean share")
     for name, queue in queues.items():
-        table.add_row(name, str(queue["started"]), f"{queue['usage']:.2f}", f"{queue['share']:.1%}")
-    return table
+        made.add_row(name, str(queue["started"]), f"{queue['usage']:.2f}", f"{queue['share']:.1%}")
+    return made
 
 
 def _clusters(clusters: dict[str, Any]) -> Table:
-    table = _table("cluster", "mean utilisation")
+    made = table("cluster", "mean utilisation")
     for name, cluster in clusters.items():
         used = cluster["utilisation"].items()
-        table.add_row(name, ", ".join(f"{resource} {share:.1%}" for resource, share in used) or "no nodes")
-    return table
+        made.add_row(name, ", ".join(f"{resource} {share:.1%}" for resource, share in used) or "no nodes")
+    return made
 
 
 def _totals(totals: dict[str, Any]) -> str:
@@ -121,11 +121,12 @@ def _totals(totals: dict[str, Any]) -> str:
     )
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+def table(*columns: str) -> Table:
+    """An empty table as all our tables are."""
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+        made.add_column(column, overflow="fold")
+    return made
 
 
 def _few(names: list[str], between: str) -> str:

@@ -9,23 +9,25 @@ from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.problems import Problems
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.scenario.script import Script
+from muster.sim.scenario.values import Value
 from muster.sim.scenario.world import read_world
 
 
 def load(path: str) -> Scenario:
     """The scenario in a file, a pipe or /dev/stdin; raises ScenarioError."""
     problems = Problems(path)
-    return _scenario(document.read_file(path, problems), problems)
+    return scenario_of(document.read(document.read_file(path, problems), problems), problems)
 
 
 def parse(text: str, name: str = "<text>") -> Scenario:
     """The scenario in `text`; raises ScenarioError."""
     problems = Problems(name)
-    return _scenario(document.encoded(text, problems), problems)
+    return scenario_of(document.read(document.encoded(text, problems), problems), problems)
 
 
-def _scenario(data: bytes, problems: Problems) -> Scenario:
-    top = Fields.of("scenario", document.read(data, problems), "", problems)
+def scenario_of(value: Value, problems: Problems) -> Scenario:
+    """The scenario that a document describes; raises ScenarioError."""
+    top = Fields.of("scenario", value, "", problems)
     if top is None:
         raise problems.error()
     world = read_world(top)
