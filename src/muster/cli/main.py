@@ -65,6 +65,10 @@ def simulate(
     record: Annotated[
         str | None, typer.Option(metavar="RECORD", help="Write every turn to this file, for `muster replay`.")
     ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(metavar="JOB[@TIME]", help="Say why this job waits then (or when it last did), with the numbers."),
+    ] = None,
 ) -> None:
     """Run a scenario through the real engine with a simulated clock.
 
@@ -72,9 +76,10 @@ def simulate(
 
     Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed), 130 interrupted.
     """
-    from muster.cli.simulate import run
+    from muster.cli.simulate import Asked, run
 
-    sys.exit(run(file, output.value, estimates=estimates.value, check=check, every_turn=every_turn, record=record))
+    how = Asked(estimates=estimates.value, check=check, every_turn=every_turn, record=record, why=why)
+    sys.exit(run(file, output.value, how))
 
 
 @app.command()
