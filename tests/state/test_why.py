@@ -52,7 +52,7 @@ _PICKY = a_job("a").named("picky").cpu(4).on(zone="z")
             [
                 "next (1 task of 4 cpu, queue b) has waited for 0s at 00:00:00.",
                 "RESERVED: room on main is reserved for it from t = 600 s on.",
-                "Of 1 node looked at for a task, 1 (8 cpu: n-0) lacks cpu: 2 free, 4 asked.",
+                "Of 1 node looked at for a task: 1 (8 cpu: n-0) lacks cpu: 2 free, 4 asked.",
                 "Nobody is ahead of it.",
                 "Queue b holds 0.0% of the fleet",
                 "its nominal share is 50.0% (weight 1 of 2 in all)",

@@ -109,13 +109,13 @@ def show(answer: Answer, console: Console) -> None:
     if len(rows) > MOST_ROWS:
         more = sum(len(row) for row in rows[MOST_ROWS:])
         console.print(f"… and {more} more jobs: -o json tells of all of them", style="dim")
+    if rows:
+        console.print()
     if gone := _preemptions(answer):
-        console.print(*([""] if rows else []), sep="", end="\n" if rows else "")
         console.print(gone)
-    if rows or gone:
         console.print()
     console.print(_in_all(jobs, answer))
-    if any(start is not None and start.is_assumed for one in jobs for start in (one.without, one.with_it)):
+    if any(start.is_assumed for one in jobs for start in (*one.without, *one.with_it)):
         console.print("~ rests on a run time that nobody stated: as long again as so far, at least 10 minutes")
 
 
@@ -133,25 +133,28 @@ def _changed(rows: list[list[Comparison]]) -> Table:
     for row in rows:
         one, count = row[0], len(row)
         name = one.job if count == 1 else f"{one.job} … {row[-1].job.rsplit('-', 1)[-1]} ({count})"
-        without = "" if one.is_new else _start(one.without)
-        told.add_row(name, one.queue, without, _start(one.with_it), _gain(one), _why(one))
+        without = "" if one.is_new else _starts(one.without)
+        told.add_row(name, one.queue, without, _starts(one.with_it), _gain(one), _why(one))
     return told
 
 
-def _start(start: Start | None) -> str:
-    return "-" if start is None else f"{'~' if start.is_assumed else ''}{clock(start.at_ms / 1000)}"
+def _starts(starts: tuple[Start, ...]) -> str:
+    told = [f"{'~' if start.is_assumed else ''}{clock(start.at_ms / 1000)}" for start in starts]
+    return ", again ".join([*told[:1], *told[-1:]] if len(told) > 1 else told) or "-"
 
 
 def _gain(one: Comparison) -> str:
     if one.is_new:
         return "new"
     if one.gain_ms is None:
-        return "would start" if one.without is None else "would not start"
+        return "would start" if one.with_it else "would not start"
+    if one.gain_ms == 0:
+        return "at the same time"
     return f"{clock(abs(one.gain_ms) / 1000)} {'earlier' if one.gain_ms > 0 else 'later'}"
 
 
 def _why(one: Comparison) -> str:
-    if one.with_it is not None:
+    if one.with_it:
         return ""
     why = one.why
     return f"{why['reason']}: {why['why']}" if "reason" in why else str(why["verdict"])
@@ -177,10 +180,9 @@ def _preemptions(answer: Answer) -> Table | None:
 
 
 def _in_all(jobs: list[Comparison], answer: Answer) -> str:
-    old = [one for one in jobs if not one.is_new]
-    earlier = sum((one.gain_ms or 0) > 0 or (one.without is None and one.with_it is not None) for one in old)
-    later = sum((one.gain_ms or 0) < 0 or (one.without is not None and one.with_it is None) for one in old)
-    new, same = len(jobs) - len(old), len(old) - earlier - later
+    new, earlier = sum(one.is_new for one in jobs), sum(one.is_better for one in jobs)
+    later = sum(one.is_worse for one in jobs)
+    same = len(jobs) - new - earlier - later
     came = f"{new} new, " if new else ""
     waits = (_mean_wait(answer.without), _mean_wait(answer.with_it))
     return (

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from muster.model.names import name_key
 from muster.sim.summary import Summary
+from muster.state.why import words
 
 MOST_ROWS = 60
 _STATE_STYLE = {
@@ -135,9 +136,4 @@ def _few(names: list[str], between: str) -> str:
 
 def clock(seconds: float | None) -> str:
     """`1d 02:03:04`, `02:03:04`, with what is below a second only where there is any."""
-    if seconds is None:
-        return "-"
-    whole, rest_ms = divmod(round(seconds * 1000), 1000)
-    days, left = divmod(whole, 86400)
-    clock = f"{left // 3600:02}:{left % 3600 // 60:02}:{left % 60:02}"
-    return (f"{days}d " if days else "") + clock + (f".{rest_ms:03}" if rest_ms else "")
+    return "-" if seconds is None else words.clock(round(seconds * 1000))

@@ -110,26 +110,43 @@ def _note(ahead: Future, event: ev.Event, now_ms: int, simulation: Prediction) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One job without and with a change: its first start from the moment of the question on, if any."""
+    """One job without and with a change: its starts, the one included with which it runs when the question is asked."""
 
     job: str
     queue: str
     is_new: bool
-    without: Start | None
-    with_it: Start | None
+    without: tuple[Start, ...]
+    with_it: tuple[Start, ...]
     why: dict[str, Any]
 
     @property
     def gain_ms(self) -> int | None:
-        """How much earlier it starts with the change (below zero: later); None where it does not start in both."""
-        if self.without is None or self.with_it is None:
+        """How much earlier its last start is with the change (below zero: later): what ran before that is lost.
+
+        None where it does not start in both.
+        """
+        if not self.without or not self.with_it:
             return None
-        return self.without.at_ms - self.with_it.at_ms
+        return self.without[-1].at_ms - self.with_it[-1].at_ms
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the change is good for it."""
+        return not self.is_new and ((self.gain_ms or 0) > 0 or bool(self.with_it and not self.without))
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the change is bad for it."""
+        return not self.is_new and ((self.gain_ms or 0) < 0 or bool(self.without and not self.with_it))
 
     @property
     def is_changed(self) -> bool:
         """Whether the change changes anything for it."""
-        return self.is_new or (self.without != self.with_it and self.gain_ms != 0)
+        return self.is_new or _moments(self.without) != _moments(self.with_it)
+
+
+def _moments(starts: tuple[Start, ...]) -> list[int]:
+    return [start.at_ms for start in starts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +164,16 @@ class Answer:
                 job=job,
                 queue=self.with_it.queues[job],
                 is_new=job not in self.without.queues,
-                without=_first(self.without, job),
-                with_it=_first(self.with_it, job),
+                without=_starts(self.without, job),
+                with_it=_starts(self.with_it, job),
                 why=self.with_it.why[job],
             )
 
 
-def _first(ahead: Future, job: str) -> Start | None:
-    return next(iter(ahead.starts.get(job, ())), None)
+def _starts(ahead: Future, job: str) -> tuple[Start, ...]:
+    before_ms = ahead.before.get(job)
+    running = [] if before_ms is None else [Start(at_ms=before_ms, is_assumed=False)]
+    return (*running, *ahead.starts.get(job, ()))
 
 
 def ask(before: Scenario, after: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> Answer:

@@ -59,9 +59,12 @@ def load_changed(path: str, *, at: str, events: Sequence[str], submits: Sequence
         flag = "--submit" if len(submits) == 1 else f"--submit {number}"
         added["jobs"] += _additions(flag, text, wrong, is_event=False)
     timed = {key: [_timed(one, at, at_ms, wrong) for one in ones] for key, ones in added.items()}
+    try:
+        after = _with(value, timed)
+    except ScenarioError as err:
+        raise ScenarioError((*wrong, *err.problems), path) from None
     if wrong:
         raise ScenarioError(tuple(wrong), path)
-    after = _with(value, timed)
     new = {entry.job.id for entry in after.jobs} - {entry.job.id for entry in before.jobs}
     return Changed(at_ms=at_ms, before=before, after=after, added=frozenset(new))
 

@@ -11,7 +11,8 @@ from muster.state.why.answer import Leaves, Why
 from muster.state.why.helping import Help
 from muster.state.why.nodes import CORDONED, FITS, OTHER_CLUSTER, SILENT, WHOLE_NODE, Lack, is_unlimited
 
-_MOST = 3  # of a kind that are told; the rest is counted
+_MOST = 3  # names, or groups, that are told; the rest is counted
+_MOST_KINDS = 5
 
 _REFUSED = {
     OTHER_CLUSTER: "in clusters it may not go to",
@@ -59,10 +60,12 @@ def _nodes(why: Why) -> Iterator[str]:
             yield "There are no nodes."
             return
         whose = f"a task of {group.name}" if len(groups) > 1 else "a task"
-        told = [_lack(lack) for lack in lacks[:_MOST]]
-        if rest := sum(lack.count for lack in lacks[_MOST:]):
+        short_of = [lack for lack in lacks if lack.dimension != FITS]
+        told = [_lack(lack) for lack in short_of[:_MOST_KINDS]]
+        if rest := sum(lack.count for lack in short_of[_MOST_KINDS:]):
             told.append(f"{rest} of other kinds lack something too")
-        yield f"Of {_count(looked_at, 'node')} looked at for {whose}, {_listed(told)}."
+        told += [_lack(lack) for lack in lacks if lack.dimension == FITS]
+        yield f"Of {_count(looked_at, 'node')} looked at for {whose}: {'; '.join(told)}."
 
 
 def _lack(lack: Lack) -> str:
