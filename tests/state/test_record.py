@@ -6,9 +6,9 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -175,6 +175,31 @@ def test_a_value_survives_being_written(hint: Any, value: Any) -> None:
 
     assert read == value
     assert type(read) is type(value)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a version to come might add: a kind of value that no other code knows."""
+
+    hours: float
+    how: int | Rule | None = None
+    steps: Sequence[tuple[str, int]] = ()
+    level: Literal["low", "high"] = "low"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(_Work(hours=1.5), id="defaults"),
+        pytest.param(_Work(hours=2, how=3), id="a number where a value could be"),
+        pytest.param(_Work(hours=2.5, how=Rule.PRIORITY), id="a value where a number could be"),
+        pytest.param(_Work(hours=2.5, steps=(("a", 1), ("b", 2)), level="high"), id="pairs and words"),
+    ],
+)
+def test_a_new_kind_of_value_is_recorded_without_a_change(value: _Work) -> None:
+    (form,) = Forms(_Work).roots
+
+    assert form.read(json.loads(json.dumps(form.write(value)))) == value
 
 
 def test_jobs_with_one_profile_share_it_again_after_reading() -> None:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from muster.model.jobs import Profile
 from muster.model.resources import Resources
@@ -81,6 +81,10 @@ class Forms:
             return Each([self.of(arg) for arg in args])
         if origin in (tuple, list, frozenset):
             return Many(self.of(args[0]), origin)
+        if origin is Sequence:
+            return Many(self.of(args[0]), tuple)
+        if origin is Literal:
+            return Bare()
         if isinstance(origin, type) and issubclass(origin, Mapping) and args[0] is str:
             return ByName(self.of(args[1]))
         if isinstance(hint, type):
@@ -122,9 +126,9 @@ class Forms:
         values = [arg for arg in some if isinstance(arg, type) and arg not in PLAIN]
         if not values:
             return Bare()
-        if len(values) < len(some):
-            raise TypeError(f"no recorded form for a choice between {values} and plain values")
-        tagged = Tagged({value.__name__: self.of(value) for value in values})
+        if unclear := [arg for arg in some if arg not in values and arg not in PLAIN]:
+            raise TypeError(f"no recorded form for a choice between {values} and {unclear}: both are lists")
+        tagged = Tagged({value.__name__: self.of(value) for value in values}, tuple(set(some) - set(values)))
         return tagged if len(some) == len(args) else Maybe(tagged)
 
 

@@ -208,16 +208,21 @@ class Shared:
 
 
 class Tagged:
-    """One of several types: the name of the type, then its form."""
+    """One of several types: the name of the type, then its form. Plain values, if there may be any, are themselves."""
 
-    def __init__(self, by_name: dict[str, Form]) -> None:
+    def __init__(self, by_name: dict[str, Form], plain: tuple[type, ...] = ()) -> None:
         self.by_name = by_name
+        self.plain = plain
 
     def write(self, value: Any) -> Json:
+        if type(value) in self.plain:
+            return value
         name = type(value).__name__
         return [name, self.by_name[name].write(value)]
 
     def read(self, data: Json) -> Any:
+        if type(data) in self.plain:
+            return data
         if len(_listed(data)) != 2 or type(data[0]) is not str:
             raise Unreadable(f"{shown_briefly(data)} does not say what it is")
         if data[0] not in self.by_name:
