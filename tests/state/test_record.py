@@ -23,7 +23,7 @@ from muster.model.reasons import Reason
 from muster.model.resources import MICRO
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
-from muster.state.record import Record, Recorder, RecordError, Replay
+from muster.state.record import Difference, Record, Recorder, RecordError, Replay
 from muster.state.record.forms import Forms
 from muster.state.record.lines import Language, dumps
 from muster.state.record.parts import Unreadable
@@ -32,10 +32,10 @@ from muster.state.record.replay import Turn
 # --- records, and what tampers with them --------------------------------------------------------
 
 
-def recorded(scenario: Scenario, *, skips_turns: bool = True) -> bytes:
+def recorded(scenario: Scenario, *, skips_turns: bool = True, with_facts: bool = True) -> bytes:
     """The record of a whole simulation."""
     file = io.BytesIO()
-    with Recorder(file, scenario.policy) as recorder:
+    with Recorder(file, scenario.policy, with_facts=with_facts) as recorder:
         for _ in Simulation(scenario, skips_turns=skips_turns, estimates=False, listener=recorder):
             pass
     return file.getvalue()
@@ -58,11 +58,11 @@ def sealed(lines: list[Any]) -> bytes:
     return gzip.compress(body + dumps(["end", turns, hashlib.sha256(body).hexdigest()]))
 
 
-def a_record() -> bytes:
+def a_record(*, with_facts: bool = True) -> bytes:
     """Two jobs that fit one after the other."""
     world = a_world()
     file = io.BytesIO()
-    with Recorder(file, world.state.policy) as recorder:
+    with Recorder(file, world.state.policy, with_facts=with_facts) as recorder:
         world.state.listener = recorder
         world.with_node(cpu=2).with_queues("a")
         world.with_jobs(a_job("a").cpu(2).lasts(seconds=10), a_job("a").cpu(2).lasts(seconds=5))
@@ -91,8 +91,10 @@ def test_property_a_record_replays_as_identical(scenario: Scenario) -> None:
 
 @settings(max_examples=settings().max_examples // 3)
 @given(scenarios(replace(EVERYTHING, entries=6)))
-def test_property_turns_that_decide_nothing_can_be_recorded_too(scenario: Scenario) -> None:
-    assert [turn for turn in replayed(recorded(scenario, skips_turns=False)) if turn.difference] == []
+def test_property_turns_that_decide_nothing_and_reasons_without_facts_can_be_recorded_too(scenario: Scenario) -> None:
+    data = recorded(scenario, skips_turns=False, with_facts=False)
+
+    assert [turn for turn in replayed(data) if turn.difference] == []
 
 
 @given(scenarios(), st.randoms(use_true_random=False))
@@ -327,6 +329,17 @@ def _other_node(lines: list[Any]) -> None:
 def _other_reason(lines: list[Any]) -> None:
     (verdicts,) = [line[1] for line in lines[1:] if line[0] == "verdicts"][:1]
     verdicts["a-1"][1][0] = "NO_ROOM"
+
+
+def test_a_record_without_facts_finds_another_reason() -> None:
+    lines = lines_of(a_record(with_facts=False))
+    (verdicts,) = [line[1] for line in lines[1:] if line[0] == "verdicts"][:1]
+    assert verdicts == {"a-1": ["Reason", "RESERVED"]}
+    verdicts["a-1"][1] = "NO_ROOM"
+
+    first, *_ = replayed(sealed(lines))
+
+    assert first.difference == Difference(what="the verdict on a-1", recorded="NO_ROOM", now="RESERVED")
 
 
 def _other_wake(lines: list[Any]) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from muster.model.jobs import Task
 from muster.model.names import name_key
-from muster.model.plan import Plan, Verdict
+from muster.model.plan import Plan
 from muster.model.resources import Resources
+from muster.state.record.lines import Said
 
 _SHOWN = 400  # characters: where thousands of tasks differ, the first say enough
 _NOTHING = "nothing"
@@ -26,10 +27,10 @@ class Difference:
     now: str
 
 
-def first_difference(recorded: Plan, now: Plan, verdicts: Mapping[str, Verdict]) -> Difference | None:
+def first_difference(recorded: Plan, now: Plan, verdicts: Mapping[str, Said]) -> Difference | None:
     """The first action that is another; else a verdict, a head, the moment to wake. None: the plans are the same.
 
-    `verdicts` are those of `now` that its actions do not tell.
+    `verdicts` is what `now` says beside its actions, told as in the record.
     """
     return (
         _in_actions(recorded.actions, now.actions)

@@ -27,6 +27,7 @@ class Record:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file if file.seekable() else io.BytesIO(file.read())
         self.by = ""
+        self.has_facts = True
         self.turns = 0
         self.line = 0
         self._types: Json = {}
@@ -104,13 +105,13 @@ class Record:
 
     def _read_header(self, data: bytes) -> None:
         match self._parsed(data):
-            case {"muster": "record", "format": int(version), "by": str(by), **rest}:
-                if version > FORMAT:
-                    raise RecordError(
-                        f"format {version} of records, written by Muster {by}: this version reads up to {FORMAT}; "
-                        "replay it with that version or a later one"
-                    )
-                self.by, self._types = by, rest.get("types")
+            case {"muster": "record", "format": int(version), "by": str(by)} if version > FORMAT:
+                raise RecordError(
+                    f"format {version} of records, written by Muster {by}: this version reads up to {FORMAT}; "
+                    "replay it with that version or a later one"
+                )
+            case {"muster": "record", "format": int(), "by": str(by), "facts": bool(facts), **rest}:
+                self.by, self.has_facts, self._types = by, facts, rest.get("types")
             case _:
                 raise RecordError("not a record of Muster: its first line is another")
 

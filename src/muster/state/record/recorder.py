@@ -15,19 +15,23 @@ from typing import BinaryIO, TypeVar
 
 from muster import __version__
 from muster.model.events import Event
-from muster.model.plan import Plan, Verdict
+from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
-from muster.state.record.lines import FORMAT, MOST_IN_LINE, Language, config_hash, dumps, told
+from muster.state.record.lines import FORMAT, MOST_IN_LINE, Language, Said, config_hash, dumps, told
 from muster.state.record.parts import Form, Json
 
 _T = TypeVar("_T")
 
 
 class Recorder:
-    """Hears every event and every plan, and writes them to an open file. Close it, or the record has no end."""
+    """Hears every event and every plan, and writes them to an open file. Close it, or the record has no end.
 
-    def __init__(self, file: BinaryIO, policy: Policy) -> None:
+    `with_facts`: verdicts in full, which must be worked out for it; else only their reasons, which costs little.
+    """
+
+    def __init__(self, file: BinaryIO, policy: Policy, *, with_facts: bool = True) -> None:
+        self._with_facts = with_facts
         # No time and no name in the file: the same turns give the same bytes.
         self._file = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
         self._digest = hashlib.sha256()
@@ -36,10 +40,11 @@ class Recorder:
         self._events: list[Event] = []
         self._policy: Policy | None = None
         self._config = ""
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, Said] = {}
         self._heads: dict[str, str] = {}
         self.turns = 0
-        self._write({"muster": "record", "format": FORMAT, "by": __version__, "types": self._language.schema})
+        about = {"muster": "record", "format": FORMAT, "by": __version__, "facts": with_facts}
+        self._write({**about, "types": self._language.schema})
         self._configure(policy)
 
     def happened(self, event: Event, now_ms: int) -> None:
@@ -55,7 +60,7 @@ class Recorder:
         self._configure(snapshot.policy)
         for actions in _in_lines(plan.actions):
             self._write(["actions", [self._language.action.write(action) for action in actions]])
-        verdicts, heads = told(plan), dict(plan.heads)
+        verdicts, heads = told(plan, with_facts=self._with_facts), dict(plan.heads)
         self._write_news("verdicts", self._verdicts, verdicts, self._language.verdict)
         self._write_news("heads", self._heads, heads, None)
         self._verdicts, self._heads = verdicts, heads

@@ -98,7 +98,7 @@ class Replay:
         recorded = Plan(
             now_ms=now_ms,
             actions=tuple(self._actions),
-            verdicts=dict(self._verdicts),
+            verdicts=dict(self._verdicts),  # or their reasons
             heads=dict(self._heads),
             wake_ms=wake_ms,
         )
@@ -108,7 +108,7 @@ class Replay:
     def _difference(self, recorded: Plan) -> Difference | None:
         try:
             now = decide(self._world.freeze(recorded.now_ms))
-            return first_difference(recorded, now, told(now))
+            return first_difference(recorded, now, told(now, with_facts=self.record.has_facts))
         except Exception as err:  # a broken invariant of today's engine is the difference people look for
             actions = f"a plan of {len(recorded.actions)} actions"
             return Difference(what="the plan", recorded=actions, now=f"the engine fails: {err!r}")
