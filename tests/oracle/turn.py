@@ -229,13 +229,13 @@ class _Turn:
         placed = self.finder.find(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
-            self._admit(job, attempt, charge, placed.cluster, None)
-            self._start(job, attempt, placed)
+            self.ledger.admit(job, charge)
+            self._start(job, attempt, placed, charge=charge)
             line.take(job)
             return True
         reservation = self._soonest(job)
         if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
-            self._admit(job, attempt, charge, reservation.cluster, reservation)
+            self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
@@ -284,11 +284,12 @@ class _Turn:
 
     # -- writing it down -------------------------------------------------------------------------------
 
-    def _admit(self, job: Job, attempt: int, charge: int, cluster: str, reservation: Reservation | None) -> None:
+    def _admit(self, job: Job, attempt: int, charge: int, reservation: Reservation) -> None:
         self.ledger.admit(job, charge)
+        cluster = reservation.cluster
         self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
+    def _start(self, job: Job, attempt: int, placed: Placed, *, charge: int = 0, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
@@ -317,6 +318,7 @@ class _Turn:
                 tasks=placed.tasks,
                 overtook=overtook,
                 by_preemption=bool(placed.units),
+                charge=charge,
             )
         )
         self.moved[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)
@@ -359,10 +361,13 @@ class _Turn:
     def _lasting_actions(self) -> Iterator[Action]:
         """What comes of all rounds: who was promised something and starts after all just starts."""
         last = {action.job: action for action in self.actions if isinstance(action, Promise)}
-        started = {action.job: action.cluster for action in self.actions if isinstance(action, Start)}
+        admitted = {action.job: action for action in self.actions if isinstance(action, Admit)}
+        started = {action.job for action in self.actions if isinstance(action, Start)}
         for action in self.actions:
-            if isinstance(action, Admit) and action.job in started:
-                yield action._replace(cluster=started[action.job], reservation=None)
+            if isinstance(action, Start) and action.job in admitted:
+                yield action._replace(charge=admitted[action.job].charge)
+            elif isinstance(action, Admit) and action.job in started:
+                continue
             elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
 

@@ -344,14 +344,15 @@ def test_a_silent_cluster_gets_nothing() -> None:
     "forge, sentence",
     [
         pytest.param(twice(Start, "gang"), "gang: starts twice", id="started twice"),
-        pytest.param(twice(Admit, "gang"), "gang: is admitted twice", id="admitted twice"),
-        pytest.param(without(Admit, "gang"), "gang: starts without being admitted", id="not admitted"),
+        pytest.param(
+            with_actions(Admit(job="gang", attempt=1, cluster="main")), "and starts in the same", id="admitted apart"
+        ),
         pytest.param(changed(Start, "gang", attempt=2), "its next is attempt 1", id="wrong attempt"),
-        pytest.param(changed(Admit, "gang", attempt=0), "its next is attempt 1", id="admitted with a wrong attempt"),
         pytest.param(changed(Start, "gang", job="ghost"), "ghost: starts but is neither", id="unknown job"),
-        pytest.param(changed(Admit, "gang", job="ghost"), "ghost: is admitted but not queued", id="unknown admitted"),
+        pytest.param(
+            with_actions(Admit(job="ghost", attempt=1, cluster="main")), "ghost: is admitted but not", id="no such job"
+        ),
         pytest.param(changed(Start, "gang", queue="b"), "from queue b", id="from another queue"),
-        pytest.param(changed(Admit, "gang", cluster="other"), "is admitted to other", id="admitted elsewhere"),
         pytest.param(changed(Start, "gang", by_preemption=True), "by preemption is not told", id="no victims"),
         pytest.param(changed(Start, "gang", overtook=("gpu",)), "overtakes by its lifetime", id="overtakes for ever"),
         pytest.param(with_actions(Return(job="gang", attempt=1)), "returned but not pending", id="returned"),
@@ -422,7 +423,7 @@ def test_room_may_be_owed_to_pods_that_are_not_ours() -> None:
         pytest.param(queue_of("open", cordoned=True), "although queue open is cordoned", id="cordoned queue"),
         pytest.param(queue_of("open", quota={"cpu": 500}), "more cpu than its quota of 500", id="queue's quota"),
         pytest.param(under(over_share=MICRO // 10), "over its limit", id="over-share"),
-        pytest.param(changed(Admit, "poor-0", charge=5), "is charged 5, not", id="wrong charge"),
+        pytest.param(changed(Start, "poor-0", charge=5), "is charged 5, not", id="wrong charge"),
         pytest.param(queue_of("poor", excess_budget=1), "queue poor has 1 of its budget left", id="budget"),
         pytest.param(under(starts_per_turn=1), "is start 2 of the turn, which may have 1", id="starts per turn"),
         pytest.param(under(starts_per_queue=1), "is start 2 of queue busy", id="starts per queue"),
@@ -727,9 +728,9 @@ def test_of_some_jobs_only_their_reasons_are_looked_into() -> None:
 
 
 def test_of_some_jobs_all_actions_are_looked_at() -> None:
-    turn = without(Admit, "gang")(*turn_of(free_world()))
+    turn = twice(Start, "gang")(*turn_of(free_world()))
 
-    assert_names(check_some(*turn, ()), "gang: starts without being admitted")
+    assert_names(check_some(*turn, ()), "gang: starts twice")
 
 
 def _headed(queue: str, head: str | None) -> Forgery:
@@ -776,6 +777,8 @@ def _reserved(**fields: Any) -> Callable[[Reservation], Reservation]:
         pytest.param(changed(Admit, "big", reservation=_reserved(is_firm=False)), "nor has a firm", id="not firm"),
         pytest.param(telling("big", Waiting(reason=Reason.NO_ROOM)), "nor has a firm reservation", id="not kept"),
         pytest.param(without(Admit, "big"), "has a firm reservation, but is not pending", id="not admitted"),
+        pytest.param(twice(Admit, "big"), "big: is admitted twice", id="admitted twice"),
+        pytest.param(changed(Admit, "big", attempt=0), "its next is attempt 1", id="with a wrong attempt"),
     ],
 )
 def test_a_reservation_that_cannot_be_is_found(forge: Forgery, sentence: str) -> None:

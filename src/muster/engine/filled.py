@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task
-from muster.model.plan import Action, Admit, Later, Start, Verdict
+from muster.model.plan import Later, Start, Verdict
 
 
 class Filled:
@@ -30,7 +30,7 @@ class Filled:
     ) -> None:
         columns, lanes = roll.columns(), roll.lanes_in(started.rows)
         self.started = started
-        self.jobs = roll.ids_in(started.rows)
+        self._names = roll.names_in(started.rows)
         self._queue = columns.lane_queue[lanes]
         self._profile = columns.lane_profile[lanes]
         self._lifetime = columns.lifetime[started.rows]
@@ -39,13 +39,12 @@ class Filled:
         self._had = attempts
 
     def __len__(self) -> int:
-        return len(self.jobs)
+        return len(self.started.rows)
 
-    def actions(self) -> Iterator[Action]:
-        """Each job is admitted and starts."""
-        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
-        admits = _tuples(Admit, self.jobs, self._attempts(), clusters, self._charges(), repeat(None))
-        return chain.from_iterable(zip(admits, self.starts, strict=True))
+    @property
+    def jobs(self) -> list[str]:
+        """Their ids."""
+        return self._names.ids
 
     def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
@@ -60,42 +59,72 @@ class Filled:
         """Each job's start."""
         clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
         queues = map(self._queues.__getitem__, self._queue.tolist())
-        return list(
-            _tuples(Start, self.jobs, queues, self._attempts(), clusters, self._tasks(), repeat(()), repeat(False))
-        )
+        attempts, charges = self._attempts(), self._charges()
+        columns = (self.jobs, queues, attempts, clusters, self._tasks(), repeat(()), repeat(False), charges)
+        return list(_tuples(Start, *columns))
 
     def _attempts(self) -> Iterable[int]:
         return [self._had.get(job, 0) + 1 for job in self.jobs] if self._had else repeat(1)
 
-    def _charges(self) -> list[int]:
+    def _charges(self) -> Iterable[int]:
         """Who brings its queue above its nominal share is charged for its lifetime."""
+        charged = np.flatnonzero((self.started.is_above > 0) & (self._lifetime > 0)).tolist()
+        if not charged:
+            return repeat(0)
         charges = [0] * len(self)
-        for place in np.flatnonzero((self.started.is_above > 0) & (self._lifetime > 0)).tolist():
+        for place in charged:
             charges[place] = int(self._lifetime[place]) * int(self._usage[place])  # may be more than 64 bits
         return charges
 
-    def _tasks(self) -> list[tuple[Task, ...]]:
+    def _tasks(self) -> Iterable[tuple[Task, ...]]:
         tasks, first = self.started.tasks, self.started.first_task
         many = np.diff(first, append=len(tasks))
-        nodes = map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist())
-        indexes = _indexes(tasks[:, TASK_GROUP], first).tolist()
-        made = list(_tuples(Task, self._groups(many), indexes, nodes, self._devices()))
-        singles = zip(map(made.__getitem__, first[many == 1].tolist()), strict=True)
-        is_gang = many != 1
-        ends = (first + many)[is_gang].tolist()
-        gangs = (tuple(made[begin:end]) for begin, end in zip(first[is_gang].tolist(), ends, strict=True))
-        return [next(gangs) if gang else next(singles) for gang in is_gang.tolist()]
+        is_lone = (many == 1) & (tasks[first, TASK_DEVICES] == 0)
+        lone = self._alone(np.flatnonzero(is_lone))
+        if is_lone.all():
+            return lone
+        gangs = self._gangs(np.flatnonzero(~is_lone), many[~is_lone])
+        return [next(lone) if alone else next(gangs) for alone in is_lone.tolist()]
 
-    def _groups(self, many: Ints) -> Iterator[str]:
-        """The name of each task's group; each job has so many."""
-        names = [group.name for profile in self._profiles for group in profile.groups]
+    def _alone(self, places: Ints) -> Iterator[tuple[Task, ...]]:
+        """Of jobs with one task and no devices. On one node all of one group's name are equal: they share it."""
+        task = self.started.tasks[self.started.first_task[places]]
+        group = self._group_of(self._profile[places], task[:, TASK_GROUP])
+        names, nodes = self._group_names, task[:, TASK_NODE]
+        return map(self._grounds.alone_on, map(names.__getitem__, group.tolist()), nodes.tolist())
+
+    def _gangs(self, places: Ints, many: Ints) -> Iterator[tuple[Task, ...]]:
+        """Of all others, which have so many tasks each."""
+        ends = np.cumsum(many)
+        begins = ends - many
+        which = np.arange(ends[-1]) + np.repeat(self.started.first_task[places] - begins, many)
+        tasks = self.started.tasks[which]
+        group = self._group_of(np.repeat(self._profile[places], many), tasks[:, TASK_GROUP])
+        made = list(
+            _tuples(
+                Task,
+                map(self._group_names.__getitem__, group.tolist()),
+                _indexes(tasks[:, TASK_GROUP], begins).tolist(),
+                map(self._grounds.names.__getitem__, tasks[:, TASK_NODE].tolist()),
+                _devices(tasks[:, TASK_DEVICES]),
+            )
+        )
+        return (tuple(made[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+
+    @cached_property
+    def _group_names(self) -> list[str]:
+        """The names of all groups of all profiles, one after the other."""
+        return [group.name for profile in self._profiles for group in profile.groups]
+
+    def _group_of(self, profile: Ints, place: Ints) -> Ints:
+        """Which of all groups is in that place of its profile."""
         first = np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
-        numbers = np.repeat(first[self._profile], many) + self.started.tasks[:, TASK_GROUP]
-        return map(names.__getitem__, numbers.tolist())
+        numbers: Ints = first[profile] + place
+        return numbers
 
-    def _devices(self) -> Iterable[tuple[int, ...]]:
-        devices = self.started.tasks[:, TASK_DEVICES]
-        return map(devices_of, devices.tolist()) if devices.any() else repeat(())
+
+def _devices(devices: Ints) -> Iterable[tuple[int, ...]]:
+    return map(devices_of, devices.tolist()) if devices.any() else repeat(())
 
 
 @contextmanager

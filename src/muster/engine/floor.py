@@ -50,6 +50,7 @@ class Floor:
         self._made: dict[int, NodeState] = {}  # of nodes that someone looked at, until they change
         self._moves: dict[Profile, dict[str, _Move]] = {}
         self._there: Resources | None = None  # what nodes that take tasks have, until one changes
+        self._index: tuple[int, Cells] = (-1, cast(Cells, np.zeros(0, np.int64)))  # its nodes by tightness, and when
 
     def _set_rows(self, rooms: Array, empties: Array, held: Array) -> None:
         self._rooms, self._empties, self._held = rooms, empties, held
@@ -127,6 +128,15 @@ class Floor:
         """The rooms as they are and as they would be empty, node after node; not to be changed."""
         rooms, empties = self._rooms.ravel(), self._empties.ravel()
         return (rooms.tolist(), empties.tolist()) if listed else (cast(Cells, rooms), cast(Cells, empties))
+
+    def index(self) -> Cells | None:
+        """The nodes by tightness, if they were indexed as they are now; not to be changed."""
+        version, index = self._index
+        return index if version == self.version else None
+
+    def keep_index(self, index: Cells) -> None:
+        """These are the nodes by tightness as they are now."""
+        self._index = (self.version, index)
 
     def capacity(self) -> Resources:
         """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""

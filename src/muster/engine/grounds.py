@@ -21,7 +21,7 @@ from muster.engine.kernels.indexing import level_of
 from muster.engine.kernels.placing import Cells
 from muster.engine.kernels.sets import step
 from muster.model.fleet import Fleet
-from muster.model.jobs import Profile, TaskGroup
+from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
 from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources
@@ -91,6 +91,7 @@ class Grounds:
         self._masks: dict[Constraint, tuple[int, int]] = {}
         self._refusals: dict[tuple[str, Constraint], tuple[str, int]] = {}
         self.knows_domains = False  # only if some group cares how far apart its tasks are
+        self._alone: dict[str, list[tuple[Task]]] = {}
         self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
         self._sets = 0
         self._parts: dict[int, Array] = self._first_parts(nodes)
@@ -314,6 +315,25 @@ class Grounds:
         index[placing.CPU_LEVELS], index[placing.MEMORY_LEVELS] = levels, levels + self.steps * self.set_size
         return index
 
+    def alone_on(self, group: str, node: int) -> tuple[Task]:
+        """The first task of a group of that name on a node, by itself. There are many such, and they are equal."""
+        known = self._alone.get(group)
+        if known is None:
+            known = self._alone[group] = [(Task(group, 0, name),) for name in self.names]
+        return known[node]
+
+    def index_like(self, kept: Cells) -> Cells:
+        """An index, an array, that says the same as one that was copied."""
+        index = self._indexes.pop() if self._indexes else self.blank_index(listed=False)
+        index[len(kept) : _used(index)] = cast(Any, 0)
+        index[: len(kept)] = kept
+        return index
+
+    @staticmethod
+    def copy_of(index: Cells) -> Cells:
+        """The used part of an index, an array."""
+        return cast(Cells, cast(Array, index)[: _used(index)].copy())
+
     def give_back(self, index: Cells) -> None:
         """Nobody needs this index, an array, any more: keep it for the next one."""
         self._indexes.append(index)
@@ -347,10 +367,13 @@ def _bits(numbers: Sequence[int] | npt.NDArray[np.intp], words: int) -> Array:
 
 def _cleared(index: Cells) -> Cells:
     """The index without nodes. Only what was used is cleared."""
-    used = index[placing.ROWS] + (index[placing.GIVEN_OUT] + 1) * index[placing.ROW]
-    index[placing.LINES : used] = cast(Any, 0)
+    index[placing.LINES : _used(index)] = cast(Any, 0)
     index[placing.GIVEN_OUT] = index[placing.CAME_BACK] = 0
     return index
+
+
+def _used(index: Cells) -> int:
+    return int(index[placing.ROWS] + (index[placing.GIVEN_OUT] + 1) * index[placing.ROW])
 
 
 def _refusal(fleet: Fleet, cluster: str, constraint: Constraint) -> tuple[str, int]:

@@ -54,6 +54,9 @@ class Promised:
 
 
 _FIRST_TO_TRY = 256  # of those who leave
+_REMEMBERED = 4  # sets of promises
+
+Kept = tuple[Job, Reservation, Rooms]
 
 
 class Horizon:
@@ -67,6 +70,7 @@ class Horizon:
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.stays = stays
         self.promised: dict[str, Promised] = {}
+        self._known: list[tuple[int, list[Kept]]] = []  # promises that were kept together, when so many had moved
 
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
@@ -75,6 +79,7 @@ class Horizon:
         other.now = self.now.copy()
         other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
+        other._known = []
         for run, tasks in victims:
             other.now.give_all(run.job.profile, tasks)
             other.stays.leave(other.stays.row_of(run))
@@ -172,20 +177,32 @@ class Horizon:
         self.withdraw(job)
         return False
 
+    def promise_all(self, promises: Iterable[tuple[Job, Reservation]]) -> set[str]:
+        """Keep room for these jobs, whose reservations are firm, as far as it is possible; returns for whom it is."""
+        promises = list(promises)
+        for job, reservation in promises:
+            self.promised[job.id] = Promised(job=job, reservation=reservation, rooms=self.now)
+        if self._rebuild():  # with fewer there is more room: each would have been kept, one after the other
+            return {job.id for job, _ in promises}
+        self.promised.clear()
+        return {job.id for job, reservation in promises if self.promise(job, reservation)}
+
     def withdraw(self, job: Job) -> None:
         """The job no longer needs its promise."""
         if self.promised.pop(job.id, None) is not None:
             self._rebuild()
 
-    def soonest(self, job: Job, cluster: str, rights: Rights | None) -> Reservation | None:
-        """Where and when in the cluster the job can start soonest without delaying any promise.
+    def soonest(self, job: Job, cluster: str, rights: Rights | None, before_ms: int = NEVER_MS) -> Reservation | None:
+        """Where and when in the cluster the job can start soonest, before some moment, without delaying any promise.
 
         `rights`: from whom the job may then take, if from anyone.
         """
-        rooms = self.now.copy()
-        headcount = Headcount(Placer(Span([rooms])), job.profile, cluster)
+        rooms, headcount = self.now, None
         guesses: list[Ints] = []
-        for ends in self._moments_to_try(job, cluster, rights):
+        for ends in self._moments_to_try(job, cluster, rights, before_ms):
+            if headcount is None:
+                rooms = self.now.copy()
+                headcount = Headcount(Placer(Span([rooms])), job.profile, cluster)
             leaving, position = self._leaving(ends.rows, ends.moments), 0
             while position < len(ends.rows):
                 position, is_enough = headcount.free_until_enough(leaving, position)
@@ -207,7 +224,7 @@ class Horizon:
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
         return Placer(span).place(job.profile, cluster, job.profile.least_widths)
 
-    def _moments_to_try(self, job: Job, cluster: str, rights: Rights | None) -> Iterator[Ends]:
+    def _moments_to_try(self, job: Job, cluster: str, rights: Rights | None, before_ms: int) -> Iterator[Ends]:
         """Every later moment at which room may appear in the cluster, with those who leave then: in order, the first
         few before the many that are hardly ever needed."""
         rows, moments, stated = self.stays.ends_as_seen_by(job, rights, cluster)
@@ -216,6 +233,9 @@ class Horizon:
             rows = np.concatenate([rows, np.full(len(ends), NONE)])
             moments = np.concatenate([moments, np.array(ends, np.int64)])
             stated = np.concatenate([stated, np.ones(len(ends), np.bool_)])
+        if before_ms < NEVER_MS:
+            is_before = moments < before_ms
+            rows, moments, stated = rows[is_before], moments[is_before], stated[is_before]
         size = _FIRST_TO_TRY
         while len(rows):
             is_next = np.ones(len(rows), np.bool_)
@@ -241,6 +261,8 @@ class Horizon:
         Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
         """
         order = sorted(self.promised.values(), key=lambda it: it.order)
+        if stays == NONE and self._recall(order):
+            return True
         guessed: list[tuple[int, set[str]]] = []
         guesses = [it.reservation for it in order if not it.reservation.is_firm]
         if guesses:
@@ -253,7 +275,22 @@ class Horizon:
                 if other.is_under_way(moment_ms) and not self._keep(rooms, other, left):
                     return False
             it.rooms = rooms
+        if stays == NONE and order:
+            kept = [(it.job, it.reservation, it.rooms) for it in order]
+            self._known = [*self._known[1 - _REMEMBERED :], (self.stays.moves, kept)]
         return True
+
+    def _recall(self, order: list[Promised]) -> bool:
+        """The rooms of promises that were kept together before, if nobody came or went since."""
+        for moves, kept in self._known:
+            if moves != self.stays.moves or len(kept) != len(order):
+                continue
+            both = list(zip(order, kept, strict=True))
+            if all(it.job is job and it.reservation is reservation for it, (job, reservation, _) in both):
+                for it, (_, _, rooms) in both:
+                    it.rooms = rooms
+                return True
+        return False
 
     def _let_go(self, rooms: Rooms, rows: Ints) -> None:
         """Those in these rows leave."""

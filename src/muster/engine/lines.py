@@ -22,6 +22,8 @@ from muster.engine.stays import Flags, Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy, Preemption
 
+_LINED_UP = ("heap", "begin", "many", "cursor", "submit", "rank")
+
 
 class Takers(NamedTuple):
     """Who might start in the place of others: jobs of queues below their share, jobs that were overtaken, and in each
@@ -67,6 +69,8 @@ class Lines:
             begin=np.zeros(queues, np.int64),
             many=np.zeros(queues, np.int64),
             cursor=np.full(lanes, NONE, np.int64),
+            submit=np.zeros(lanes, np.int64),
+            rank=np.zeros(lanes, np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
             aside=np.full((queues, profiles), NOBODY, np.int64),
             aside_count=np.zeros(queues, np.int64),
@@ -80,8 +84,9 @@ class Lines:
             usage_with=np.zeros(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
-        self._done = _nothing_done(16)
+        self._done = _nothing_done(min(len(roll), 100 * queues) + 16)
         self._entitled: Ints | None = None
+        self._is_as_found = True  # nobody was started or left out yet
 
     # -- filling ---------------------------------------------------------------------------------------
 
@@ -199,12 +204,31 @@ class Lines:
             row = self._roll.row_of.get(job)
             if row is not None:
                 self.lines.out[row] = 1
+                self._is_as_found = False
 
     def reopen(self) -> None:
         """Begin again: nobody is set aside, no limit was hit."""
         self.lines.aside[:] = NOBODY
         self.limits.many[:] = 0
-        self._line_up()
+        self.lines.aside_count[:] = 0
+        self.lines.stale[:] = 1
+        self.lines.first_head[:] = NONE
+        if self._is_as_found:
+            self._is_as_found = False
+            self._line_up_as_before()
+        else:
+            self._line_up()
+
+    def _line_up_as_before(self) -> None:
+        """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
+        ours, deep = tuple(getattr(self.lines, name) for name in _LINED_UP), self.rules.profiles_deep
+        known = self._roll.lined_up(deep)
+        if known is None:
+            self._line_up()
+            self._roll.line_up(deep, tuple(column.copy() for column in ours))
+        else:
+            for column, kept in zip(ours, known, strict=True):
+                column[:] = kept
 
     def _line_up(self) -> None:
         self.lines.tie[0] = NONE

@@ -19,7 +19,7 @@ from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE,
 from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share
 from muster.engine.placement import Shortage, never_fits
-from muster.engine.roll import Roll
+from muster.engine.roll import Names, Roll
 from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
@@ -41,7 +41,13 @@ class Asides:
     bounds: Ints
     flows: Ints
     promised: tuple[str, ...]
-    jobs: Sequence[str] = ()
+    names: Names | None = None
+
+    @property
+    def jobs(self) -> list[str]:
+        """Their ids."""
+        assert self.names is not None, "the turn goes on"
+        return self.names.ids
 
 
 class Told(NamedTuple):
@@ -99,7 +105,7 @@ class Round:
         self._told = Told(roll.profiles.names, roll.queues.names, ledger, cache(shortage))
         for said in self._said:
             if isinstance(said, Asides):
-                said.jobs = roll.ids_in(said.rows)
+                said.names = roll.names_in(said.rows)
 
     def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting | Later]]:
         """One for each; what is short, as the turn leaves the nodes."""
@@ -140,18 +146,22 @@ class _Aside:
 
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """Those for whom there is no room, each with what is short."""
-        asides, is_gang = self._asides, [profile.tasks_min != 1 for profile in self._told.profiles]
+        asides, jobs, is_gang = (
+            self._asides,
+            self._asides.jobs,
+            [profile.tasks_min != 1 for profile in self._told.profiles],
+        )
         places = np.flatnonzero(asides.why == NO_ROOM)
         for place, profile in zip(places.tolist(), asides.profiles[places].tolist(), strict=True):
             reason = Reason.GANG_DOES_NOT_FIT if is_gang[profile] else Reason.NO_ROOM
-            yield asides.jobs[place], Later(self._no_room, place, reason)
+            yield jobs[place], Later(self._no_room, place, reason)
 
     def not_for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """All others."""
-        asides = self._asides
+        asides, jobs = self._asides, self._asides.jobs
         places = np.flatnonzero(asides.why != NO_ROOM)
         for place, why in zip(places.tolist(), asides.why[places].tolist(), strict=True):
-            yield asides.jobs[place], Later(self._else, place, _REASONS[why])
+            yield jobs[place], Later(self._else, place, _REASONS[why])
 
     def _no_room(self, place: int) -> Waiting:
         profile = self._told.profiles[self._asides.profiles[place]]
@@ -207,7 +217,7 @@ class Minutes:
     def actions(self, pending: set[str]) -> Sequence[Action]:
         """Evictions first; `pending` jobs keep the last promise made to them."""
         lasting = [*self.evictions, *self._lasting(pending)]
-        many = sum(2 * len(part) if isinstance(part, Filled) else 1 for part in lasting)
+        many = sum(len(part) if isinstance(part, Filled) else 1 for part in lasting)
 
         def make() -> list[Action]:
             with in_one_go():
@@ -218,10 +228,13 @@ class Minutes:
     def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
         """What comes of all rounds: who was promised something and starts after all just starts."""
         last = {action.job: action for action in self._actions if isinstance(action, Promise)}
-        started = {action.job: action.cluster for action in self._actions if isinstance(action, Start)}
+        admitted = {action.job: action for action in self._actions if isinstance(action, Admit)}
+        started = {action.job for action in self._actions if isinstance(action, Start)}
         for action in self._actions:
-            if isinstance(action, Admit) and action.job in started:
-                yield action._replace(cluster=started[action.job], reservation=None)
+            if isinstance(action, Start) and action.job in admitted:
+                yield action._replace(charge=admitted[action.job].charge)
+            elif isinstance(action, Admit) and action.job in started:
+                continue
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield action
 
@@ -239,5 +252,5 @@ class Minutes:
         return Verdicts(make)
 
 
-def _spread(part: Action | Filled) -> Iterator[Action]:
-    return part.actions() if isinstance(part, Filled) else iter((part,))
+def _spread(part: Action | Filled) -> Sequence[Action]:
+    return part.starts if isinstance(part, Filled) else (part,)

@@ -8,8 +8,10 @@ kept as an object: it is made from its row when someone asks, equal to the one t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from muster.model.snapshot import Lane, Snapshot
 
 RANK_STEP = 1 << 20
 _LOOKS = 64
+_LEFT = 1 << 20  # so many are remembered for those who have not read yet
 
 
 class RollColumns(NamedTuple):
@@ -63,6 +66,24 @@ class _Rest(NamedTuple):
     after: tuple[str, ...]
 
 
+class Names:
+    """The ids of the jobs in some rows as they are now, read when someone asks: most are never asked for."""
+
+    def __init__(self, rows: Ints, roll: Roll, left: list[tuple[int, str]]) -> None:
+        self._rows = rows
+        self._roll = roll
+        self._left, self._since = left, len(left)  # who has left the roll, and how many had already
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """One for each row."""
+        ids, rows = self._roll.ids, self._rows.tolist()
+        if len(self._left) == self._since:
+            return [ids[row] or "" for row in rows]
+        left = dict(reversed(self._left[self._since :]))  # the first to leave a row is the one who was meant
+        return [left.get(row) or ids[row] or "" for row in rows]
+
+
 class Roll:
     """The queued jobs of all queues. `version` changes with every job that comes or goes, `mix` with their profiles."""
 
@@ -70,7 +91,7 @@ class Roll:
         self.version = 0
         self.mix = 0
         self.row_of: dict[str, int] = {}
-        self._ids: list[str | None] = []
+        self.ids: list[str | None] = []
         self._rest: dict[int, _Rest] = {}
         self._made: dict[int, Job] = {}
         self.profiles = Numbers[Profile]()
@@ -86,7 +107,10 @@ class Roll:
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
         self._run: tuple[int, str, int] = (NONE, "", 0)
+        self._asked: WeakSet[Names] = WeakSet()
+        self._left: list[tuple[int, str]] = []
         self._newest = NONE
+        self._lined_up: tuple[object, tuple[Ints, ...]] | None = None
         self._shapes: ShapeTable | None = None
 
     @classmethod
@@ -116,7 +140,7 @@ class Roll:
         other.__dict__.update(
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
-        other._shapes = None
+        other._shapes, other._lined_up, other._asked, other._left = None, None, WeakSet(), []
         return other
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -149,7 +173,7 @@ class Roll:
         return job
 
     def _make(self, row: int) -> Job:
-        job_id, rest = self._ids[row], self._rest.get(row)
+        job_id, rest = self.ids[row], self._rest.get(row)
         rows, lanes = self._rows.cells, self._lanes.cells
         assert job_id is not None, f"row {row} is empty"
         lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
@@ -198,10 +222,25 @@ class Roll:
         first = islice(self._rows_of(self._lane_of[key]), _LOOKS)
         return any(self._is_before(row, job) and is_as_free(self._traits(row)) for row in first)
 
-    def ids_in(self, rows: Ints) -> list[str]:
-        """The ids of the jobs in these rows."""
-        ids = self._ids
-        return [ids[row] or "" for row in rows.tolist()]
+    def names_in(self, rows: Ints) -> Names:
+        """The ids of the jobs in these rows, as they are now."""
+        if not self._asked or len(self._left) > _LEFT:
+            for names in self._asked:
+                _ = names.ids
+            self._asked.clear()
+            self._left = []
+        names = Names(rows, self, self._left)
+        self._asked.add(names)
+        return names
+
+    def lined_up(self, how: object) -> tuple[Ints, ...] | None:
+        """How lanes stood in line when a turn began, if nothing has changed since; not to be changed."""
+        known = self._lined_up
+        return known[1] if known is not None and known[0] == (self.version, how) else None
+
+    def line_up(self, how: object, lines: tuple[Ints, ...]) -> None:
+        """This is how lanes stand in line when a turn begins."""
+        self._lined_up = ((self.version, how), lines)
 
     def lanes_in(self, rows: Ints) -> Ints:
         """The lanes that rows stand in."""
@@ -222,7 +261,7 @@ class Roll:
 
     def _is_before(self, row: int, job: Job) -> bool:
         """Whether the job in that row is older; of one age, names decide."""
-        submit_ms, job_id = self._rows.cells["submit"][row], self._ids[row]
+        submit_ms, job_id = self._rows.cells["submit"][row], self.ids[row]
         return submit_ms < job.submit_ms or (
             submit_ms == job.submit_ms and job_id is not None and name_key(job_id) < job.key
         )
@@ -247,10 +286,10 @@ class Roll:
         self.version += 1
         lane = self._lane(job)
         row = self._free_rows.pop() if self._free_rows else self._rows.grow()
-        if row == len(self._ids):
-            self._ids.append(job.id)
+        if row == len(self.ids):
+            self.ids.append(job.id)
         else:
-            self._ids[row] = job.id
+            self.ids[row] = job.id
         self.row_of[job.id] = row
         rows, known_ms = self._rows.cells, job.known_ms
         rows["submit"][row] = job.submit_ms
@@ -268,11 +307,12 @@ class Roll:
         """A job left the line."""
         self.version += 1
         row = self.row_of.pop(job_id)
+        self._left.append((row, job_id))
         rows, lanes = self._rows.cells, self._lanes.cells
         lane, previous, following = rows["lane"][row], rows["previous"][row], rows["next"][row]
         (rows["next"] if previous != NONE else lanes["first"])[previous if previous != NONE else lane] = following
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
-        self._ids[row] = None
+        self.ids[row] = None
         self._rest.pop(row, None)
         self._made.pop(row, None)
         self._free_rows.append(row)
@@ -291,8 +331,9 @@ class Roll:
 
     def rank_those_of(self, submit_ms: int) -> None:
         """Work out the order, by name, of all jobs submitted at one moment."""
+        self._lined_up = None
         rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
-        found = [(name_key(job_id), row) for row in rows if (job_id := self._ids[row]) is not None]
+        found = [(name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
         for place, (_, row) in enumerate(sorted(found), 1):
             self._rows.cells["rank"][row] = place * RANK_STEP
 

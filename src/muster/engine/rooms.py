@@ -194,7 +194,10 @@ class Rooms:
     def of(cls, floor: Floor, *, face: Face | None = None) -> Rooms:
         """The rooms as they are."""
         books = Books(floor, face)
-        return cls(books, books.now)
+        rooms = cls(books, books.now)
+        if not books.listed:
+            rooms._index_as_on(floor)
+        return rooms
 
     @classmethod
     def empty(cls, grounds: Grounds, *, face: Face | None = None) -> Rooms:
@@ -224,6 +227,15 @@ class Rooms:
             self._index = books.grounds.blank_index(listed=books.listed)
             books.kernels.build(*self.cells(), self._own_trial())
         return self._index
+
+    def _index_as_on(self, floor: Floor) -> None:
+        """Index the nodes, or say the same as the last turn did if nothing has moved since."""
+        grounds, kept = self.books.grounds, floor.index()
+        if kept is None:
+            floor.keep_index(grounds.copy_of(self.index()))
+            return
+        self._index = grounds.index_like(kept)
+        self.books.cells[self.moment - 1] = 1
 
     def cells(self) -> tuple[Cells, Cells, Cells]:
         """Ground, books and index as kernels see them; there may be no index."""

@@ -6,7 +6,8 @@ nothing to them (design.md 13). Profiles and queues have the numbers of the roll
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +28,8 @@ GROUP, NODE, DEVICES = range(3)
 """Columns of a task: its group's place in the profile, its node, its devices as bits."""
 
 _ROOM = 16  # rows at first
+
+T = TypeVar("T")
 
 
 class RunTable:
@@ -87,7 +90,7 @@ class RunTable:
     def _new_rows(self, many: int) -> int:
         self.size += many
         if self.size > self.cells.shape[1]:
-            wider = np.zeros((COLUMNS, max(self.size, 2 * self.cells.shape[1])), np.int64)
+            wider = np.empty((COLUMNS, max(self.size + _ROOM, 5 * self.cells.shape[1] // 4)), np.int64)
             wider[:, : self.cells.shape[1]] = self.cells
             self.cells = wider
         self.who += [None] * many
@@ -96,7 +99,7 @@ class RunTable:
     def _new_tasks(self, many: int) -> int:
         self._tasks += many
         if self._tasks > len(self.tasks):
-            longer = np.zeros((max(self._tasks, 2 * len(self.tasks)), 3), np.int64)
+            longer = np.empty((max(self._tasks + _ROOM, 5 * len(self.tasks) // 4), 3), np.int64)
             longer[: len(self.tasks)] = self.tasks
             self.tasks = longer
         return self._tasks - many
@@ -114,6 +117,7 @@ class Runs:
         self._row_of: dict[str, int] = {}
         self._on: tuple[Grounds, Ints] | None = None
         self._from: tuple[Grounds, Ints, Ints] | None = None
+        self._known: dict[Hashable, tuple[int, int, int, Any]] = {}
 
     @classmethod
     def of(cls, snapshot: Snapshot, roll: Roll) -> Runs:
@@ -166,6 +170,14 @@ class Runs:
         place = {group.name: number for number, group in enumerate(profile.groups)}
         nodes = self.nodes
         return numbers, [(place[task.group], nodes.number(task.node), bits_of(task.devices)) for task in run.tasks]
+
+    def known(self, what: Hashable, now_ms: int, work_out: Callable[[], tuple[T, int]]) -> T:
+        """What was worked out at some moment and holds until another, if nobody came or went; else worked out anew."""
+        version, since_ms, until_ms, value = self._known.get(what, (-1, 0, 0, None))
+        if version != self.version or not since_ms <= now_ms < until_ms:
+            value, until_ms = work_out()
+            self._known[what] = (self.version, now_ms, until_ms, value)
+        return cast(T, value)
 
     def row_of(self, run: Running) -> int | None:
         """The row of this very attempt."""

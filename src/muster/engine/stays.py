@@ -80,12 +80,13 @@ class Stays:
         self._base = resident.table.size
         self._gone: set[int] = set()
         self.epoch = 0  # changes when someone else than those who left may give way
+        self.moves = 0  # how often anyone came or went
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""
         other = Stays(self.resident, self.roll, self.policy, self.now_ms)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
-        other.epoch = self.epoch
+        other.epoch, other.moves = self.epoch, self.moves
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in ("ends", "_giving")})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
@@ -139,11 +140,13 @@ class Stays:
 
     def _forget(self) -> None:
         self.epoch += 1
+        self.moves += 1
         for name in _WORKED_OUT:
             self.__dict__.pop(name, None)
 
     def _forget_ends(self) -> None:
         """Someone starts, who gives way to nobody now, or leaves: the givers need no new look."""
+        self.moves += 1
         for name in ("ends", "_alive"):
             self.__dict__.pop(name, None)
 
@@ -196,8 +199,26 @@ class Stays:
 
     # -- ends ------------------------------------------------------------------------------------------
 
+    @property
+    def _is_as_found(self) -> bool:
+        """Whether the turn has changed nothing yet."""
+        return not self.fresh.size and not self._gone
+
     @cached_property
     def ends(self) -> Ends:
+        """When everyone is taken to leave."""
+        if not self._is_as_found:
+            return self._ends()
+        step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
+        return self.resident.known(("ends", step_ms, least_ms), self.now_ms, self._ends_and_until)
+
+    def _ends_and_until(self) -> tuple[Ends, int]:
+        """When everyone is taken to leave, and until when that holds: guesses move on, and who overruns is guessed."""
+        ends, step_ms = self._ends(), self.policy.reestimate_ms
+        stated = ends.moments[ends.stated]
+        return ends, min(self.now_ms - self.now_ms % step_ms + step_ms, int(stated.min(initial=NEVER_MS)))
+
+    def _ends(self) -> Ends:
         """When everyone is taken to leave.
 
         Those whose end nobody knows, or who overran it, have as long to go as they have run, at least 10 minutes;
@@ -212,8 +233,9 @@ class Stays:
     def ends_as_seen_by(self, job: Job, rights: Rights | None, cluster: str) -> Ends:
         """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them."""
         rows, moments, stated = self.ends
-        here = self.column(runs.CLUSTER, rows) == self.resident.clusters.number(cluster)
-        if not here.all():
+        number = self.resident.clusters.number(cluster)
+        if len(self.resident.clusters) > 1:
+            here = self.column(runs.CLUSTER, rows) == number
             rows, moments, stated = rows[here], moments[here], stated[here]
         guesses = np.flatnonzero(~stated)
         if not len(guesses):
@@ -249,8 +271,8 @@ class Stays:
 
     def next_stated_end(self) -> int | None:
         """The first end that was stated and is still to come."""
-        moments = self.ends.moments[self.ends.stated]
-        return int(moments.min()) if len(moments) else None
+        first_ms = int(np.where(self.ends.stated, self.ends.moments, NEVER_MS).min(initial=NEVER_MS))
+        return first_ms if first_ms < NEVER_MS else None
 
     def has_guess_since(self, started_ms: int) -> bool:
         """Whether anyone whose end is a guess started then or later."""
@@ -309,6 +331,17 @@ class Stays:
 
     @cached_property
     def _gives(self) -> Flags:
+        """Of which rows anything could be evicted now, if someone has a right to it."""
+        if not self._is_as_found:
+            return self._who_gives()
+        return self.resident.known("gives", self.now_ms, self._who_gives_and_until).copy()
+
+    def _who_gives_and_until(self) -> tuple[Flags, int]:
+        """Who gives way, and until when nobody else does."""
+        starts_now = bool((self._whole(runs.STARTED) >= self.now_ms).any())
+        return self._who_gives(), self.now_ms + 1 if starts_now else min(self.outlived_from(), default=NEVER_MS)
+
+    def _who_gives(self) -> Flags:
         """Of which rows anything could be evicted now, if someone has a right to it.
 
         Not at the very moment it started: that would only be a start too many.
@@ -362,11 +395,17 @@ class Stays:
 
     def outlived_from(self) -> list[int]:
         """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""
+        return self.resident.known("outlived", self.now_ms, self._outlived_and_until)
+
+    def _outlived_and_until(self) -> tuple[list[int], int]:
         cells = self.resident.table.cells[:, : self._base]
         lifetime, protected, alive = cells[runs.LIFETIME], cells[runs.PROTECTED], cells[runs.MANY] > 0
         outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)
         is_ahead = alive & (protected > self.now_ms), alive & (lifetime >= 0) & (outlived > self.now_ms)
+        # Quicker than a minimum where something holds.
         first = [
-            int(it.min(where=when, initial=NEVER_MS)) for it, when in zip((protected, outlived), is_ahead, strict=True)
+            int(np.where(when, it, NEVER_MS).min(initial=NEVER_MS))
+            for it, when in zip((protected, outlived), is_ahead, strict=True)
         ]
-        return [moment_ms for moment_ms in first if moment_ms < NEVER_MS]
+        moments = [moment_ms for moment_ms in first if moment_ms < NEVER_MS]
+        return moments, min(moments, default=NEVER_MS)

@@ -28,7 +28,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
-from muster.engine.placement import Tasks, never_fits
+from muster.engine.placement import never_fits
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.engine.shares import shares
@@ -37,7 +37,7 @@ from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
 from muster.model import plan as plans
-from muster.model.jobs import Job, Pending, Reservation, Running
+from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running
 from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start, Verdict, Victim, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
@@ -124,14 +124,13 @@ class _Turn:
             if limit := standing_limit_on(pending.job, self.ledger):
                 self._return(pending, limit.waiting)
         line = list(self.pending.values())
-        kept = {
-            pending.job.id
+        kept = self.horizon.promise_all(
+            (pending.job, pending.reservation)
             for pending in line
             if pending.reservation is not None
             and pending.reservation.start_ms >= self.now_ms
             and self.finder.may_still_use(pending.job, pending.reservation)
-            and self.horizon.promise(pending.job, pending.reservation)
-        }
+        )
         for pending in line:
             old = pending.reservation if pending.job.id in kept else None
             self.horizon.withdraw(pending.job)
@@ -144,9 +143,9 @@ class _Turn:
             del self.pending[job.id]
             self._start(job, pending.attempt, placed, kept_promise=pending.admitted_ms < self.now_ms)
             return
-        new = self._soonest(job)
+        new = self._soonest(job, NEVER_MS if old is None else old.start_ms)
         # What holds for sure is not given up for a guess, however soon.
-        if old is not None and (new is None or not new.is_firm or old.start_ms <= new.start_ms):
+        if old is not None and (new is None or not new.is_firm):
             new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
             self._return(pending, waiting.never(job.profile, shortage, self.fleet))
@@ -262,13 +261,13 @@ class _Turn:
         placed = self.finder.find(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
-            self._admit(job, attempt, charge, placed.cluster, None)
-            self._start(job, attempt, placed)
+            self.ledger.admit(job, charge)
+            self._start(job, attempt, placed, charge=charge)
             self.lines.take(job)
             return True
         reservation = self._soonest(job)
         if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
-            self._admit(job, attempt, charge, reservation.cluster, reservation)
+            self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
@@ -282,7 +281,7 @@ class _Turn:
 
     # -- reservations ----------------------------------------------------------------------------------
 
-    def _soonest(self, job: Job) -> Reservation | None:
+    def _soonest(self, job: Job, before_ms: int = NEVER_MS) -> Reservation | None:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
         clusters = self._free_slots(job)
         if not clusters:
@@ -291,7 +290,7 @@ class _Turn:
         if self.policy.preemption is Preemption.ON:
             claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
             rights = claims.rights(self.roll)
-        found = [self.horizon.soonest(job, cluster, rights) for cluster in clusters]
+        found = [self.horizon.soonest(job, cluster, rights, before_ms) for cluster in clusters]
         # min keeps the first of equals, and the most preferred cluster comes first
         best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
@@ -324,11 +323,12 @@ class _Turn:
 
     # -- writing it down -------------------------------------------------------------------------------
 
-    def _admit(self, job: Job, attempt: int, charge: int, cluster: str, reservation: Reservation | None) -> None:
+    def _admit(self, job: Job, attempt: int, charge: int, reservation: Reservation) -> None:
         self.ledger.admit(job, charge)
+        cluster = reservation.cluster
         self.minutes.act(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
+    def _start(self, job: Job, attempt: int, placed: Placed, *, charge: int = 0, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
@@ -347,32 +347,21 @@ class _Turn:
         else:
             self.horizon.stays.start(run)
         self.ledger.start(job, placed.tasks)
-        self._say_started(job, attempt, placed.cluster, placed.tasks, overtook, by_preemption=bool(placed.units))
-
-    def _say_started(
-        self,
-        job: Job,
-        attempt: int,
-        cluster: str,
-        tasks: Tasks,
-        overtook: tuple[str, ...] = (),
-        *,
-        by_preemption: bool = False,
-    ) -> None:
-        self.finder.started(len(tasks))
+        self.finder.started(len(placed.tasks))
         self.minutes.starts += 1
         self.minutes.act(
             Start(
                 job=job.id,
                 queue=job.queue,
                 attempt=attempt,
-                cluster=cluster,
-                tasks=tasks,
+                cluster=placed.cluster,
+                tasks=placed.tasks,
                 overtook=overtook,
-                by_preemption=by_preemption,
+                by_preemption=bool(placed.units),
+                charge=charge,
             )
         )
-        self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))
+        self.minutes.moved(job.id, plans.Started(cluster=placed.cluster, tasks=placed.tasks))
 
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run

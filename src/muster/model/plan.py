@@ -37,7 +37,7 @@ class Evict(NamedTuple):
 
 
 class Admit(NamedTuple):
-    """Queued to pending: the job has a firm reservation, or starts in this very plan."""
+    """Queued to pending: the job has a firm reservation."""
 
     job: str
     attempt: int
@@ -54,7 +54,7 @@ class Return(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start every task at once."""
+    """Start every task at once. A queued job is admitted with it, for its `charge`."""
 
     job: str
     queue: str
@@ -63,6 +63,7 @@ class Start(NamedTuple):
     tasks: tuple[Task, ...]
     overtook: tuple[str, ...] = ()
     by_preemption: bool = False
+    charge: int = 0
 
 
 class Promise(NamedTuple):

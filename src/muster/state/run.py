@@ -14,7 +14,7 @@ from itertools import count
 
 from muster.engine import plan as decide
 from muster.model import events as ev
-from muster.model.jobs import Running
+from muster.model.jobs import Reservation, Running
 from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing
@@ -213,37 +213,39 @@ class Run:
                 run = self.state.running[job_id]
                 evicted = ev.JobPreempted(job=job_id, attempt=attempt, rule=rule, by=by, tasks=tasks)
                 return [evicted, *after_losing(run, tasks, "preempted", retries_left=0)]
-            case Admit(job=job_id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation):
-                return [
-                    ev.JobAdmitted(
-                        job=job_id,
-                        attempt=attempt,
-                        cluster=cluster,
-                        place=place,
-                        charge=charge,
-                        reservation=reservation,
-                    )
-                ]
+            case Admit():
+                return [_admitted(action, place, action.reservation)]
             case Promise(job=job_id, reservation=reservation):
                 return [ev.JobPromised(job=job_id, reservation=reservation)]
             case Return(job=job_id):
                 return [ev.JobReturned(job=job_id)]
             case Start():
-                kept_promise = self.state.pending[action.job].admitted_ms < now_ms
+                pending = self.state.pending.get(action.job)
+                kept_promise = pending is not None and pending.admitted_ms < now_ms
                 is_protected = action.by_preemption or kept_promise
                 protected_ms = now_ms + self.state.policy.protected_ms if is_protected else 0
-                return [
-                    ev.JobStarted(
-                        job=action.job,
-                        attempt=action.attempt,
-                        cluster=action.cluster,
-                        tasks=action.tasks,
-                        overtook=action.overtook,
-                        protected_until_ms=protected_ms,
-                    )
-                ]
+                started = ev.JobStarted(
+                    job=action.job,
+                    attempt=action.attempt,
+                    cluster=action.cluster,
+                    tasks=action.tasks,
+                    overtook=action.overtook,
+                    protected_until_ms=protected_ms,
+                )
+                return [started] if pending is not None else [_admitted(action, place), started]
             case _:
                 raise TypeError(f"not an action: {action!r}")
+
+
+def _admitted(action: Admit | Start, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
+    return ev.JobAdmitted(
+        job=action.job,
+        attempt=action.attempt,
+        cluster=action.cluster,
+        place=place,
+        charge=action.charge,
+        reservation=reservation,
+    )
 
 
 def _tick_at(last_ms: int, moment_ms: int, turn_ms: int) -> int:

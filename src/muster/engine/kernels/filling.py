@@ -62,6 +62,8 @@ class Lines(NamedTuple):
     begin: Ints
     many: Ints
     cursor: Ints
+    submit: Ints  # of the row at the cursor
+    rank: Ints
     out: Flags
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
     aside_count: Ints

@@ -15,9 +15,6 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
     at = 0
     for queue in range(len(lines.begin)):
         lines.begin[queue] = at
-        lines.aside_count[queue] = 0
-        lines.stale[queue] = 1
-        lines.first_head[queue] = NONE
         lane = roll.queue_lane[queue]
         while lane != NONE:
             lines.cursor[lane] = roll.lane_first[lane]
@@ -43,6 +40,8 @@ def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules
         if row == NONE:
             lines.many[queue] -= 1
             lines.heap[begin] = lines.heap[begin + lines.many[queue]]
+        else:
+            look_up_next(roll, lines, lane)
         sift_down(roll, lines, queue, 0)
     return NONE
 
@@ -106,8 +105,17 @@ def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
 @kernel
 def heapify(roll: Roll, lines: Lines, queue: int) -> None:
     """Make a heap of a queue's lanes."""
+    for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
+        look_up_next(roll, lines, lines.heap[place])
     for place in range(lines.many[queue] // 2 - 1, -1, -1):
         sift_down(roll, lines, queue, place)
+
+
+@kernel
+def look_up_next(roll: Roll, lines: Lines, lane: int) -> None:
+    """The order of the lane's next job, kept beside that of other lanes: rows lie far apart."""
+    lines.submit[lane] = roll.submit[lines.cursor[lane]]
+    lines.rank[lane] = roll.rank[lines.cursor[lane]]
 
 
 @kernel
@@ -135,9 +143,8 @@ def comes_before(roll: Roll, lines: Lines, one: int, other: int) -> bool:
         return bool(roll.lane_class[one] > roll.lane_class[other])
     if roll.lane_priority[one] != roll.lane_priority[other]:
         return bool(roll.lane_priority[one] > roll.lane_priority[other])
-    mine, theirs = lines.cursor[one], lines.cursor[other]
-    if roll.submit[mine] != roll.submit[theirs]:
-        return bool(roll.submit[mine] < roll.submit[theirs])
-    if roll.rank[mine] == 0 or roll.rank[theirs] == 0:
-        lines.tie[0] = roll.submit[mine]
-    return bool(roll.rank[mine] < roll.rank[theirs])
+    if lines.submit[one] != lines.submit[other]:
+        return bool(lines.submit[one] < lines.submit[other])
+    if lines.rank[one] == 0 or lines.rank[other] == 0:
+        lines.tie[0] = lines.submit[one]
+    return bool(lines.rank[one] < lines.rank[other])

@@ -71,7 +71,7 @@ def eviction_rate_problems(world: World, plan: Plan) -> Iterator[str]:
         yield f"{evictions} evictions, more than {world.policy.evictions_per_turn} in one turn"
 
 
-def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit]) -> Iterator[str]:
+def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | Start]) -> Iterator[str]:
     """Who is admitted starts or has a firm reservation; new ones come within their numbers (design.md 4.5).
 
     One for each profile, few for each cluster and kind. Those of jobs that were pending before may be more than
@@ -81,10 +81,11 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit]) -
     for name, verdict in plan.verdicts.items():
         if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED and world.startable(name) is not None:
             reserved[name] = str(verdict.facts.get("cluster"))
-    started = {action.job for action in plan.actions if isinstance(action, Start)}
     for name, admit in admitted.items():
+        if isinstance(admit, Start):
+            continue
         is_firm = admit.reservation is not None and admit.reservation.is_firm
-        if name not in started and not (is_firm and name in reserved):
+        if not (is_firm and name in reserved):
             yield f"{name}: is admitted, but neither starts nor has a firm reservation"
     profiles = {name: job.profile for name in reserved if (job := world.startable(name)) is not None}
     new = [name for name in reserved if name not in world.pending]

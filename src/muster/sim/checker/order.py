@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import NEVER_MS, Job
-from muster.model.plan import Admit, Evict, Plan, Waiting
+from muster.model.plan import Admit, Evict, Plan, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
@@ -16,7 +16,7 @@ def lane_problems(world: World, plan: Plan) -> Iterator[str]:
 
     Whose user has a quota may be stopped by that, and is not counted.
     """
-    admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
+    admitted = {action.job for action in plan.actions if isinstance(action, Admit | Start)}
     with_quota = {state.user.name for state in world.snapshot.users if state.user.quota}
     for state in world.snapshot.queues:
         for lane in state.lanes:
@@ -45,7 +45,7 @@ class FillingOrder:
 
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
-        admitted = {action.job for action in plan.actions if isinstance(action, Admit)}
+        admitted = {action.job for action in plan.actions if isinstance(action, Admit | Start)}
         heads = (_head(world, queue) for queue in world.queues)
         waiting = (verdict for verdict in plan.verdicts.values() if isinstance(verdict, Waiting))
         looks_once = not (

@@ -26,7 +26,7 @@ class Replay:
         self.world = world
         self.plan = plan
         self.books = Books(world)
-        self.admitted: dict[str, Admit] = {}
+        self.admitted: dict[str, Admit | Start] = {}
         self.started: set[str] = set()
         self.returned: set[str] = set()
         self._order = FillingOrder(world, plan)
@@ -102,12 +102,16 @@ class Replay:
             yield f"{job.id}: is admitted twice"
             return
         yield from self._attempt(job, action.attempt)
-        yield from self._order.problems(self.books, job)
-        yield from admission_problems(self.books, job, action.charge)
+        yield from self._let_in(job, action)
         if action.reservation is not None:
             yield from reservation_problems(self.world, job, action.reservation)
             if action.cluster != action.reservation.cluster:
                 yield f"{job.id}: is admitted to {action.cluster}, but reserved on {action.reservation.cluster}"
+
+    def _let_in(self, job: Job, action: Admit | Start) -> Iterator[str]:
+        """A queued job is admitted, in its turn and within all limits."""
+        yield from self._order.problems(self.books, job)
+        yield from admission_problems(self.books, job, action.charge)
         self.admitted[job.id] = action
         self.books.admit(job, action.charge)
 
@@ -132,19 +136,21 @@ class Replay:
         self.books.start(job, action.tasks)
 
     def _way_to_start(self, job: Job, action: Start) -> Iterator[str]:
-        """A job is queued, then pending, then starts: with its own queue, cluster and attempt."""
+        """A job starts with its own queue and attempt; who was queued is admitted with that."""
         yield from self._attempt(job, action.attempt)
         if action.queue != job.queue:
             yield f"{job.id}: starts from queue {action.queue}, but stands in {job.queue}"
         if action.overtook and (job.known_ms is not None or job.lifetime_ms is None):
             yield f"{job.id}: overtakes by its lifetime, but that does not bound it"
         if job.id in self.world.pending:
+            if action.charge:
+                yield f"{job.id}: is charged {action.charge}, but was admitted before"
             return
         yield from rate_problems(self.books, job)
-        if job.id not in self.admitted:
-            yield f"{job.id}: starts without being admitted"
-        elif self.admitted[job.id].cluster != action.cluster:
-            yield f"{job.id}: is admitted to {self.admitted[job.id].cluster} and starts on {action.cluster}"
+        if job.id in self.admitted:
+            yield f"{job.id}: is admitted, and starts in the same plan"
+        else:
+            yield from self._let_in(job, action)
 
     # -- evictions -------------------------------------------------------------------------------------
 
