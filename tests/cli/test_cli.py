@@ -197,7 +197,7 @@ def test_a_record_of_other_decisions_is_told_and_gets_exit_code_1(tmp_path: Path
 
     assert done.returncode == 1
     assert done.stdout.splitlines()[:3] == [
-        "turn 1 of 5, at 00:00:00: action 2 is another",
+        "turn 1 of 5, at 00:00:00: action 1 is another",
         "  recorded  Start job=a tasks=[main-0@m]",
         "  now       Start job=a tasks=[main-0@n]",
     ]
