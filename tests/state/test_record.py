@@ -351,7 +351,7 @@ def _other_wake(lines: list[Any]) -> None:
     [
         pytest.param(
             _other_node,
-            "action 2",
+            "action 1",
             "Start job=a-0 tasks=[task-0@n-7]",
             "Start job=a-0 tasks=[task-0@n-0]",
             id="another node",

@@ -134,6 +134,7 @@ def test_a_queue_over_its_share_is_told_that_a_lifetime_would_help() -> None:
     assert "lifetime" in {one.kind for one in first.helps}
     assert first.share.divisor == 4
     assert behind.waiting.reason.name == "BEHIND"
+    assert "It is looked at again in the next turn and when a job ends, " in paragraph(behind)
     assert "What holds a-2 is OVER_SHARE: jobs without a lifetime would bring queue a to 37.5%" in paragraph(behind)
 
 

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
+from rich.console import Console
+
 from muster.cli.ending import BAD_INPUT
 from muster.model.resources import Resources, format_amount
 from muster.sim.scenario.problems import ScenarioError
@@ -22,7 +24,9 @@ WIDTH = 100
 def run(scenario: Scenario, question: str, output: str) -> int:
     """Answer and print; the exit code."""
     try:
-        told = tell(scenario, read_question(question, scenario))
+        asked = read_question(question, scenario)
+        with Console(stderr=True).status("running to the moment in question"):
+            told = tell(scenario, asked)
     except ScenarioError as err:
         print(err, file=sys.stderr)
         return BAD_INPUT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Profile, TaskGroup
-from muster.model.reasons import Reason
+from muster.model.reasons import Happening, Reason
 from muster.model.resources import GPU, PODS, Resources, format_amount
 from muster.state.why.answer import Leaves, Why
 from muster.state.why.helping import Help
@@ -156,8 +156,12 @@ def _help(one: Help) -> str:
 
 
 def _until(why: Why) -> str:
-    until = sorted(happening.value for happening in why.waiting.reason.until)
-    return f"It is looked at again when {_listed(until, 'or')}."
+    until = why.waiting.reason.until
+    others = sorted(happening.value for happening in until if happening is not Happening.NEXT_TURN)
+    moments = ["in the next turn"] if Happening.NEXT_TURN in until else []
+    if others:
+        moments.append(f"when {_listed(others, 'or')}")
+    return f"It is looked at again {' and '.join(moments)}."
 
 
 # --- words --------------------------------------------------------------------------------------
