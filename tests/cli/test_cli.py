@@ -233,6 +233,15 @@ def test_a_record_that_cannot_be_written_is_said_so(tmp_path: Path):
         assert "Traceback" not in done.stderr
 
 
+def test_a_record_never_takes_the_place_of_its_scenario(tmp_path: Path):
+    file = _scenario(tmp_path)
+
+    done = muster("simulate", file, "--record", file)
+
+    assert (done.returncode, Path(file).read_text(encoding="utf-8")) == (2, SMALL)
+    assert "that is the scenario itself" in done.stderr
+
+
 def test_whatif_answers_in_json_what_would_start_when(tmp_path: Path):
     new = "{name: x, cpu: 2, queue: q, runtime: 1s, expectedRuntime: 1s}"
     event = "{addNodes: {cluster: c, nodes: [{name: m, cpu: 2}]}}"

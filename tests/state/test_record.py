@@ -376,6 +376,24 @@ def test_a_difference_is_told_with_the_turn_what_was_recorded_and_what_is_now(
     assert (first.difference.what, first.difference.recorded, first.difference.now) == (what, told, now)
 
 
+def test_a_recorder_that_is_interrupted_leaves_a_whole_record_of_the_turns_before() -> None:
+    file, world = io.BytesIO(), a_world()
+
+    def interrupted() -> None:
+        with Recorder(file, world.state.policy) as recorder:
+            world.state.listener = recorder
+            world.with_node(cpu=2).with_jobs(a_job("a").cpu(2))
+            world.turn()
+            world.with_jobs(a_job("a").cpu(1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    (turn,) = replayed(file.getvalue())
+    assert turn.difference is None
+
+
 def test_the_same_turns_give_the_same_bytes() -> None:
     assert a_record() == a_record()
 

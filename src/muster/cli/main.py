@@ -74,6 +74,8 @@ def simulate(
 
     Example: muster simulate examples/scenarios/backfill.yaml -o jsonl
 
+    Example: muster simulate examples/scenarios/why.yaml --why train@20m
+
     Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed), 130 interrupted.
     """
     from muster.cli.simulate import Asked, run

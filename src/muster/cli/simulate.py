@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,6 +59,9 @@ def _run(file: str, output: str, asked: Asked) -> int:
 
     if asked.record is None:
         return _simulate(simulation(), output, check=asked.check)
+    if os.path.exists(asked.record) and os.path.samefile(asked.record, file):
+        print(f"--record {asked.record}: that is the scenario itself", file=sys.stderr)
+        return BAD_INPUT
     try:
         with open(asked.record, "wb") as target, Recorder(target, scenario.policy) as recorder:
             return _simulate(simulation(recorder), output, check=asked.check)

@@ -71,14 +71,21 @@ class Recorder:
         """Nothing more will come."""
         if not self._file.closed:
             self._flush()
-            self._write(["end", self.turns, self._digest.hexdigest()])
-            self._file.close()
+            self._end()
 
     def __enter__(self) -> Recorder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        # After an error (an interruption, say) what was not written yet may be half a thing; the turns before it stay.
+        if err is None:
+            self.close()
+        elif not self._file.closed:
+            self._end()
+
+    def _end(self) -> None:
+        self._write(["end", self.turns, self._digest.hexdigest()])
+        self._file.close()
 
     def _configure(self, policy: Policy) -> None:
         if policy is self._policy:
