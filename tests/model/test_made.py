@@ -29,6 +29,21 @@ def test_a_made_tuple_is_made_once_when_someone_looks_into_it() -> None:
     assert looks == [1]
 
 
+def test_a_made_tuple_that_passes_is_kept_only_for_those_who_look_into_it() -> None:
+    looks: list[int] = []
+
+    def make() -> list[str]:
+        looks.append(1)
+        return ["a", "b"]
+
+    made = Made(make, 2, passes=True)
+    assert list(made) == list(made) == ["a", "b"]
+    assert looks == [1, 1]
+    assert made[1] == "b"
+    assert list(made) == ["a", "b"]
+    assert looks == [1, 1, 1]
+
+
 def test_a_made_tuple_is_stored_as_a_tuple() -> None:
     assert pickle.loads(pickle.dumps(Made(lambda: "ab"))) == ("a", "b")  # type: ignore[comparison-overlap]
 

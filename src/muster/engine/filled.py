@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,9 @@ from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task
 from muster.model.plan import Later, Start, Verdict
+
+_AT_ONCE = 256  # starts: few enough to die young, enough to make columns worth it
+_NAMES = 8  # of groups whose lone tasks are kept, one for every node
 
 
 class Filled:
@@ -37,69 +38,79 @@ class Filled:
         self._usage = shapes.usage[self._profile]
         self._queues, self._profiles, self._grounds = roll.queues.names, roll.profiles.names, grounds
         self._had = attempts
+        self._seen: tuple[int, list[Start]] = (-1, [])
 
     def __len__(self) -> int:
         return len(self.started.rows)
 
-    @property
-    def jobs(self) -> list[str]:
-        """Their ids."""
-        return self._names.ids
-
     def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
-        return ((job, Later(self._verdict, place)) for place, job in enumerate(self.jobs))
+        return ((job, Later(self._verdict, place)) for place, job in enumerate(self._names.ids))
 
     def _verdict(self, place: int) -> Verdict:
-        start = self.starts[place]
+        if self._seen[0] != place // _AT_ONCE:
+            self._seen = (place // _AT_ONCE, self._some(place - place % _AT_ONCE))
+        start = self._seen[1][place % _AT_ONCE]
         return plan.Started(cluster=start.cluster, tasks=start.tasks)
 
-    @cached_property
-    def starts(self) -> list[Start]:
+    def starts(self) -> Iterator[Start]:
         """Each job's start."""
-        clusters = map(list(self._grounds.cluster_number).__getitem__, self.started.clusters.tolist())
-        queues = map(self._queues.__getitem__, self._queue.tolist())
-        attempts, charges = self._attempts(), self._charges()
-        columns = (self.jobs, queues, attempts, clusters, self._tasks(), repeat(()), repeat(False), charges)
-        return list(_tuples(Start, *columns))
+        return chain.from_iterable(map(self._some, range(0, len(self), _AT_ONCE)))
 
-    def _attempts(self) -> Iterable[int]:
-        return [self._had.get(job, 0) + 1 for job in self.jobs] if self._had else repeat(1)
+    def _some(self, begin: int) -> list[Start]:
+        """The starts from that place on, as many as are made at once."""
+        part = slice(begin, begin + _AT_ONCE)
+        jobs, clusters = self._names.ids[part], list(self._grounds.cluster_number)
+        return list(
+            _tuples(
+                Start,
+                jobs,
+                map(self._queues.__getitem__, self._queue[part].tolist()),
+                [self._had.get(job, 0) + 1 for job in jobs] if self._had else repeat(1),
+                map(clusters.__getitem__, self.started.clusters[part].tolist()),
+                self._tasks(part),
+                repeat(()),
+                repeat(False),
+                self._charges(part),
+            )
+        )
 
-    def _charges(self) -> Iterable[int]:
+    def _charges(self, part: slice) -> Iterable[int]:
         """Who brings its queue above its nominal share is charged for its lifetime."""
-        charged = np.flatnonzero((self.started.is_above > 0) & (self._lifetime > 0)).tolist()
-        if not charged:
+        lifetimes = np.where(self.started.is_above[part] > 0, np.maximum(self._lifetime[part], 0), 0)
+        if not lifetimes.any():
             return repeat(0)
-        charges = [0] * len(self)
-        for place in charged:
-            charges[place] = int(self._lifetime[place]) * int(self._usage[place])  # may be more than 64 bits
-        return charges
+        usages = self._usage[part].tolist()  # a product may be more than 64 bits
+        return (lifetime * usage for lifetime, usage in zip(lifetimes.tolist(), usages, strict=True))
 
-    def _tasks(self) -> Iterable[tuple[Task, ...]]:
-        tasks, first = self.started.tasks, self.started.first_task
-        many = np.diff(first, append=len(tasks))
-        is_lone = (many == 1) & (tasks[first, TASK_DEVICES] == 0)
-        lone = self._alone(np.flatnonzero(is_lone))
-        if is_lone.all():
-            return lone
-        gangs = self._gangs(np.flatnonzero(~is_lone), many[~is_lone])
-        return [next(lone) if alone else next(gangs) for alone in is_lone.tolist()]
+    # -- tasks -----------------------------------------------------------------------------------------
 
-    def _alone(self, places: Ints) -> Iterator[tuple[Task, ...]]:
-        """Of jobs with one task and no devices. On one node all of one group's name are equal: they share it."""
-        task = self.started.tasks[self.started.first_task[places]]
-        group = self._group_of(self._profile[places], task[:, TASK_GROUP])
-        names, nodes = self._group_names, task[:, TASK_NODE]
-        return map(self._grounds.alone_on, map(names.__getitem__, group.tolist()), nodes.tolist())
+    @cached_property
+    def _many(self) -> Ints:
+        """How many tasks each has."""
+        return np.diff(self.started.first_task, append=len(self.started.tasks))
 
-    def _gangs(self, places: Ints, many: Ints) -> Iterator[tuple[Task, ...]]:
-        """Of all others, which have so many tasks each."""
+    def _tasks(self, part: slice) -> Iterable[tuple[Task, ...]]:
+        first, many, tasks = self.started.first_task[part], self._many[part], self.started.tasks
+        if len(self._group_names) > _NAMES:
+            return self._gangs(first, many, self._profile[part])
+        alone = self._grounds.alone(self._group_names)
+        group = self._group_number[self._first_group[self._profile[part]] + tasks[first, TASK_GROUP]]
+        places = group * len(self._grounds.names) + tasks[first, TASK_NODE]
+        others = np.flatnonzero((many != 1) | (tasks[first, TASK_DEVICES] != 0))
+        found: list[tuple[Task, ...]] = list(map(alone.__getitem__, places.tolist()))
+        if len(others):
+            gangs = self._gangs(first[others], many[others], self._profile[part][others])
+            for place, gang in zip(others.tolist(), gangs, strict=True):
+                found[place] = gang
+        return found
+
+    def _gangs(self, first: Ints, many: Ints, profile: Ints) -> Iterator[tuple[Task, ...]]:
+        """The tasks of jobs, which have so many each from their first on."""
         ends = np.cumsum(many)
         begins = ends - many
-        which = np.arange(ends[-1]) + np.repeat(self.started.first_task[places] - begins, many)
-        tasks = self.started.tasks[which]
-        group = self._group_of(np.repeat(self._profile[places], many), tasks[:, TASK_GROUP])
+        tasks = self.started.tasks[np.arange(ends[-1]) + np.repeat(first - begins, many)]
+        group = self._group_number[np.repeat(self._first_group[profile], many) + tasks[:, TASK_GROUP]]
         made = list(
             _tuples(
                 Task,
@@ -112,31 +123,24 @@ class Filled:
         return (tuple(made[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
 
     @cached_property
-    def _group_names(self) -> list[str]:
-        """The names of all groups of all profiles, one after the other."""
-        return [group.name for profile in self._profiles for group in profile.groups]
+    def _first_group(self) -> Ints:
+        """The place of each profile's first group among all groups."""
+        return np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
 
-    def _group_of(self, profile: Ints, place: Ints) -> Ints:
-        """Which of all groups is in that place of its profile."""
-        first = np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
-        numbers: Ints = first[profile] + place
-        return numbers
+    @cached_property
+    def _group_names(self) -> tuple[str, ...]:
+        """The names that groups have."""
+        return tuple(dict.fromkeys(group.name for profile in self._profiles for group in profile.groups))
+
+    @cached_property
+    def _group_number(self) -> Ints:
+        """Which name each of all groups has."""
+        number = {name: place for place, name in enumerate(self._group_names)}
+        return np.array([number[group.name] for profile in self._profiles for group in profile.groups], np.int64)
 
 
 def _devices(devices: Ints) -> Iterable[tuple[int, ...]]:
     return map(devices_of, devices.tolist()) if devices.any() else repeat(())
-
-
-@contextmanager
-def in_one_go() -> Iterator[None]:
-    """For making a million small things: the collector of garbage would walk through them over and over."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _indexes(groups: Ints, first: Ints) -> Ints:

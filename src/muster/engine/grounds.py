@@ -91,7 +91,7 @@ class Grounds:
         self._masks: dict[Constraint, tuple[int, int]] = {}
         self._refusals: dict[tuple[str, Constraint], tuple[str, int]] = {}
         self.knows_domains = False  # only if some group cares how far apart its tasks are
-        self._alone: dict[str, list[tuple[Task]]] = {}
+        self._alone: tuple[tuple[str, ...], list[tuple[Task]]] = ((), [])
         self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
         self._sets = 0
         self._parts: dict[int, Array] = self._first_parts(nodes)
@@ -315,12 +315,13 @@ class Grounds:
         index[placing.CPU_LEVELS], index[placing.MEMORY_LEVELS] = levels, levels + self.steps * self.set_size
         return index
 
-    def alone_on(self, group: str, node: int) -> tuple[Task]:
-        """The first task of a group of that name on a node, by itself. There are many such, and they are equal."""
-        known = self._alone.get(group)
-        if known is None:
-            known = self._alone[group] = [(Task(group, 0, name),) for name in self.names]
-        return known[node]
+    def alone(self, groups: tuple[str, ...]) -> list[tuple[Task]]:
+        """For groups of these names, the first task of each on every node, by itself: many jobs have an equal one."""
+        known, tasks = self._alone
+        if known != groups:
+            tasks = [(Task(group, 0, name),) for group in groups for name in self.names]
+            self._alone = (groups, tasks)
+        return tasks
 
     def index_like(self, kept: Cells) -> Cells:
         """An index, an array, that says the same as one that was copied."""

@@ -22,7 +22,7 @@ from muster.engine.stays import Flags, Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy, Preemption
 
-_LINED_UP = ("heap", "begin", "many", "cursor", "submit", "rank")
+_LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 
 class Takers(NamedTuple):
@@ -69,8 +69,7 @@ class Lines:
             begin=np.zeros(queues, np.int64),
             many=np.zeros(queues, np.int64),
             cursor=np.full(lanes, NONE, np.int64),
-            submit=np.zeros(lanes, np.int64),
-            rank=np.zeros(lanes, np.int64),
+            order=np.zeros((lanes, 4), np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
             aside=np.full((queues, profiles), NOBODY, np.int64),
             aside_count=np.zeros(queues, np.int64),
@@ -78,7 +77,7 @@ class Lines:
             stale=np.ones(queues, np.uint8),
             first_head=np.full(queues, NONE, np.int64),
             tie=np.full(1, NONE, np.int64),
-            order=np.zeros(queues, np.int64),
+            queues=np.zeros(queues, np.int64),
             offering=np.zeros(1, np.int64),
             flow_with=np.zeros(queues, np.int64),
             usage_with=np.zeros(queues, np.int64),

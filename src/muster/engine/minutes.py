@@ -5,7 +5,7 @@ Of the many whom filling starts or sets aside by itself only columns are kept: o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine import waiting
-from muster.engine.filled import Filled, in_one_go
+from muster.engine.filled import Filled
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share
@@ -219,11 +219,7 @@ class Minutes:
         lasting = [*self.evictions, *self._lasting(pending)]
         many = sum(len(part) if isinstance(part, Filled) else 1 for part in lasting)
 
-        def make() -> list[Action]:
-            with in_one_go():
-                return list(chain.from_iterable(map(_spread, lasting)))
-
-        return Made(make, many)
+        return Made(lambda: chain.from_iterable(map(_spread, lasting)), many, passes=True)
 
     def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
         """What comes of all rounds: who was promised something and starts after all just starts."""
@@ -252,5 +248,5 @@ class Minutes:
         return Verdicts(make)
 
 
-def _spread(part: Action | Filled) -> Sequence[Action]:
-    return part.starts if isinstance(part, Filled) else (part,)
+def _spread(part: Action | Filled) -> Iterable[Action]:
+    return part.starts() if isinstance(part, Filled) else (part,)

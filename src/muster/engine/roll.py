@@ -100,7 +100,9 @@ class Roll:
         self._lane_of: dict[tuple[int, int, int, int], int] = {}
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
-        self._rows = Table("submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"))
+        self._rows = Table(
+            "submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"), side_by_side=True
+        )
         self._lanes = Table(
             "queue", "profile", "priority_class", "priority", "first", "last", "next", "previous", "count"
         )

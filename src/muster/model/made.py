@@ -12,13 +12,17 @@ T = TypeVar("T")
 
 
 class Made(Sequence[T]):
-    """A tuple that is made when someone looks into it; its length may be known before."""
+    """A tuple that is made when someone looks into it; its length may be known before.
 
-    __slots__ = ("_made", "_make", "_size")
+    One that `passes` is not kept for those who just go through it: it may be long, and is made anew for each.
+    """
 
-    def __init__(self, make: Callable[[], Iterable[T]], size: int | None = None) -> None:
+    __slots__ = ("_made", "_make", "_passes", "_size")
+
+    def __init__(self, make: Callable[[], Iterable[T]], size: int | None = None, *, passes: bool = False) -> None:
         self._make = make
         self._size = size
+        self._passes = passes
         self._made: tuple[T, ...] | None = None
 
     def all(self) -> tuple[T, ...]:
@@ -38,7 +42,7 @@ class Made(Sequence[T]):
         return self.all()[place]
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self.all())
+        return iter(self._make() if self._passes and self._made is None else self.all())
 
     def __eq__(self, other: object) -> bool:
         return self.all() == (other.all() if isinstance(other, Made) else other)

@@ -62,8 +62,7 @@ class Lines(NamedTuple):
     begin: Ints
     many: Ints
     cursor: Ints
-    submit: Ints  # of the row at the cursor
-    rank: Ints
+    order: Ints  # by lane, where its next job stands: class, priority, submit time, rank
     out: Flags
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
     aside_count: Ints
@@ -71,7 +70,7 @@ class Lines(NamedTuple):
     stale: Flags
     first_head: Ints
     tie: Ints  # the submit time two jobs of which could not be told apart, or -1
-    order: Ints  # the queues that offer something in a heap, the one whose turn it is first
+    queues: Ints  # those that offer something in a heap, the one whose turn it is first
     offering: Ints  # how many they are
     flow_with: Ints  # by queue: its flow if its head were admitted
     usage_with: Ints

@@ -68,18 +68,18 @@ def look_up_head(
 @kernel
 def sift_queue_down(roll: Roll, lines: Lines, books: Books, place: int) -> None:
     """Put a queue where it belongs, below its present place."""
-    order, count = lines.order, lines.offering[0]
+    queues, count = lines.queues, lines.offering[0]
     while True:
         child = 2 * place + 1
         if child >= count:
             return
-        if child + 1 < count and is_served_before(roll, lines, books, order[child + 1], order[child]):
+        if child + 1 < count and is_served_before(roll, lines, books, queues[child + 1], queues[child]):
             child += 1
-        if not is_served_before(roll, lines, books, order[child], order[place]):
+        if not is_served_before(roll, lines, books, queues[child], queues[place]):
             return
-        swap = order[place]
-        order[place] = order[child]
-        order[child] = swap
+        swap = queues[place]
+        queues[place] = queues[child]
+        queues[child] = swap
         place = child
 
 
@@ -89,7 +89,7 @@ def order_queues(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books
     count = 0
     for queue in range(len(lines.begin)):
         if look_up_head(roll, lines, limits, shapes, books, rules, queue):
-            lines.order[count] = queue
+            lines.queues[count] = queue
             count += 1
     lines.offering[0] = count
     for place in range(count // 2 - 1, -1, -1):
@@ -99,7 +99,7 @@ def order_queues(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books
 @kernel
 def reorder_first(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules) -> None:
     """Put the first queue, the only one that changed, where it belongs now."""
-    if not look_up_head(roll, lines, limits, shapes, books, rules, lines.order[0]):
+    if not look_up_head(roll, lines, limits, shapes, books, rules, lines.queues[0]):
         lines.offering[0] -= 1
-        lines.order[0] = lines.order[lines.offering[0]]
+        lines.queues[0] = lines.queues[lines.offering[0]]
     sift_queue_down(roll, lines, books, 0)

@@ -42,7 +42,7 @@ def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules
             lines.heap[begin] = lines.heap[begin + lines.many[queue]]
         else:
             look_up_next(roll, lines, lane)
-        sift_down(roll, lines, queue, 0)
+        sift_down(lines, queue, 0)
     return NONE
 
 
@@ -108,27 +108,29 @@ def heapify(roll: Roll, lines: Lines, queue: int) -> None:
     for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
         look_up_next(roll, lines, lines.heap[place])
     for place in range(lines.many[queue] // 2 - 1, -1, -1):
-        sift_down(roll, lines, queue, place)
+        sift_down(lines, queue, place)
 
 
 @kernel
 def look_up_next(roll: Roll, lines: Lines, lane: int) -> None:
-    """The order of the lane's next job, kept beside that of other lanes: rows lie far apart."""
-    lines.submit[lane] = roll.submit[lines.cursor[lane]]
-    lines.rank[lane] = roll.rank[lines.cursor[lane]]
+    """Where the lane's next job stands, kept beside that of other lanes: rows lie far apart."""
+    lines.order[lane, 0] = roll.lane_class[lane]
+    lines.order[lane, 1] = roll.lane_priority[lane]
+    lines.order[lane, 2] = roll.submit[lines.cursor[lane]]
+    lines.order[lane, 3] = roll.rank[lines.cursor[lane]]
 
 
 @kernel
-def sift_down(roll: Roll, lines: Lines, queue: int, place: int) -> None:
+def sift_down(lines: Lines, queue: int, place: int) -> None:
     """Put a lane of a queue's heap where it belongs, below its present place."""
     begin, count = lines.begin[queue], lines.many[queue]
     while True:
         child = 2 * place + 1
         if child >= count:
             return
-        if child + 1 < count and comes_before(roll, lines, lines.heap[begin + child + 1], lines.heap[begin + child]):
+        if child + 1 < count and comes_before(lines, lines.heap[begin + child + 1], lines.heap[begin + child]):
             child += 1
-        if not comes_before(roll, lines, lines.heap[begin + child], lines.heap[begin + place]):
+        if not comes_before(lines, lines.heap[begin + child], lines.heap[begin + place]):
             return
         swap = lines.heap[begin + place]
         lines.heap[begin + place] = lines.heap[begin + child]
@@ -137,14 +139,15 @@ def sift_down(roll: Roll, lines: Lines, queue: int, place: int) -> None:
 
 
 @kernel
-def comes_before(roll: Roll, lines: Lines, one: int, other: int) -> bool:
+def comes_before(lines: Lines, one: int, other: int) -> bool:
     """Whether the next job of one lane stands before that of another lane of the same queue."""
-    if roll.lane_class[one] != roll.lane_class[other]:
-        return bool(roll.lane_class[one] > roll.lane_class[other])
-    if roll.lane_priority[one] != roll.lane_priority[other]:
-        return bool(roll.lane_priority[one] > roll.lane_priority[other])
-    if lines.submit[one] != lines.submit[other]:
-        return bool(lines.submit[one] < lines.submit[other])
-    if lines.rank[one] == 0 or lines.rank[other] == 0:
-        lines.tie[0] = lines.submit[one]
-    return bool(lines.rank[one] < lines.rank[other])
+    order = lines.order
+    if order[one, 0] != order[other, 0]:
+        return bool(order[one, 0] > order[other, 0])
+    if order[one, 1] != order[other, 1]:
+        return bool(order[one, 1] > order[other, 1])
+    if order[one, 2] != order[other, 2]:
+        return bool(order[one, 2] < order[other, 2])
+    if order[one, 3] == 0 or order[other, 3] == 0:
+        lines.tie[0] = order[one, 2]
+    return bool(order[one, 3] < order[other, 3])

@@ -64,7 +64,7 @@ def fill(
             return TIED, NONE
         if lines.offering[0] == 0:
             return DONE, NONE
-        queue = lines.order[0]
+        queue = lines.queues[0]
         if lines.stale[queue]:
             pass_over_full(roll, lines, limits, shapes, books, rules, care, done, queue)
             reorder_first(roll, lines, limits, shapes, books, rules)
