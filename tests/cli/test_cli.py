@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import signal
@@ -158,3 +160,152 @@ def test_ctrl_c_ends_with_130_and_without_a_traceback(tmp_path: Path):
 
     assert process.returncode == 130
     assert errors.strip() == "interrupted"
+
+
+# --- recorded turns, questions ------------------------------------------------------------------
+
+
+def _scenario(tmp_path: Path) -> str:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    return str(file)
+
+
+def test_a_recorded_simulation_prints_the_same_and_replays_as_identical(tmp_path: Path):
+    record = str(tmp_path / "turns.muster")
+    plain = muster("simulate", _scenario(tmp_path), "-o", "jsonl")
+
+    recorded = muster("simulate", _scenario(tmp_path), "-o", "jsonl", "--record", record)
+    replayed = muster("replay", record)
+
+    assert (recorded.returncode, recorded.stdout) == (0, plain.stdout)
+    assert (replayed.returncode, replayed.stderr) == (0, "")
+    assert replayed.stdout.startswith("all 5 plans are identical (2 jobs, 11 events; recorded by Muster ")
+    assert json.loads(muster("replay", record, "-o", "json").stdout)["identical"] is True
+
+
+def test_a_record_of_other_decisions_is_told_and_gets_exit_code_1(tmp_path: Path):
+    record = tmp_path / "turns.muster"
+    muster("simulate", _scenario(tmp_path), "--record", str(record))
+    body, _, _ = gzip.decompress(record.read_bytes()).rpartition(b'["end"')
+    body = body.replace(b'["Start",["a","q",1,"c",[["main",0,"n"]]]]', b'["Start",["a","q",1,"c",[["main",0,"m"]]]]')
+    end = json.dumps(["end", 5, hashlib.sha256(body).hexdigest()], separators=(",", ":")).encode()
+    record.write_bytes(gzip.compress(body + end + b"\n"))
+
+    done = muster("replay", str(record))
+    told = json.loads(muster("replay", str(record), "-o", "json").stdout)
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:3] == [
+        "turn 1 of 5, at 00:00:00: action 1 is another",
+        "  recorded  Start job=a tasks=[main-0@m]",
+        "  now       Start job=a tasks=[main-0@n]",
+    ]
+    assert (told["identical"], told["differing"], told["first"]["turn"]) == (False, [1], 1)
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        pytest.param(b"", "empty", id="an empty file"),
+        pytest.param(b"jobs: []", "not a record of Muster", id="a scenario"),
+        pytest.param(b"\x1f\x8b\x08\x00", "breaks off", id="the beginning of a record"),
+    ],
+)
+def test_a_file_that_is_no_record_gets_exit_code_2(tmp_path: Path, content: bytes, said: str):
+    file = tmp_path / "x"
+    file.write_bytes(content)
+
+    done = muster("replay", str(file))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(file) in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_record_that_cannot_be_written_is_said_so(tmp_path: Path):
+    for target in ("/no/such/folder/x", "/dev/full"):
+        done = muster("simulate", _scenario(tmp_path), "--record", target)
+
+        assert done.returncode == 2
+        assert f"--record {target}: cannot be written" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_record_never_takes_the_place_of_its_scenario(tmp_path: Path):
+    file = _scenario(tmp_path)
+
+    done = muster("simulate", file, "--record", file)
+
+    assert (done.returncode, Path(file).read_text(encoding="utf-8")) == (2, SMALL)
+    assert "that is the scenario itself" in done.stderr
+
+
+def test_whatif_answers_in_json_what_would_start_when(tmp_path: Path):
+    new = "{name: x, cpu: 2, queue: q, runtime: 1s, expectedRuntime: 1s}"
+    event = "{addNodes: {cluster: c, nodes: [{name: m, cpu: 2}]}}"
+
+    done = muster("whatif", _scenario(tmp_path), "--at", "2", "--event", event, "--submit", new, "-o", "json")
+
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["at"]) == (0, "", 2.0)
+    assert (told["jobs"]["b"]["without"]["starts"], told["jobs"]["b"]["with"]["starts"]) == ([10.0], [2.0])
+    assert (told["jobs"]["b"]["earlier"], told["jobs"]["a"]["changed"]) == (8.0, False)
+    assert (told["jobs"]["x"]["new"], told["jobs"]["x"]["with"]["starts"]) == (True, [7.0])
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        pytest.param([], "give --event, --submit or both", id="no question"),
+        pytest.param(["--event", "{cancel: z}"], "--event: cancel: 'z' is not allowed", id="no such job"),
+        pytest.param(["--at", "x", "--event", "{cancel: a}"], "--at: 'x' is not allowed", id="no such time"),
+    ],
+)
+def test_a_whatif_that_cannot_be_answered_gets_exit_code_2(tmp_path: Path, args: list[str], said: str):
+    done = muster("whatif", _scenario(tmp_path), *args)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "question, said",
+    [
+        pytest.param("b@3", "b (1 task of 2 cpu, queue q) has waited for 3s at 00:00:03.", id="while it waits"),
+        pytest.param("b@12", "b started at 00:00:10 on n (attempt 1), 10s after it was submitted.", id="while it runs"),
+        pytest.param("b", "and succeeded at 00:00:15. When it last waited:", id="when it last waited"),
+        pytest.param("a", "It never waited.", id="a job that never waited"),
+    ],
+)
+def test_why_tells_of_the_moment_that_was_asked_about(tmp_path: Path, question: str, said: str):
+    done = muster("simulate", _scenario(tmp_path), "--why", question)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in " ".join(done.stdout.split())
+
+
+def test_why_in_json_has_the_facts(tmp_path: Path):
+    told = json.loads(muster("simulate", _scenario(tmp_path), "--why", "b@3", "-o", "summary").stdout)
+
+    assert (told["job"], told["waiting"]["reason"], told["waiting"]["estimate"]["start"]) == ("b", "RESERVED", 10.0)
+    assert told["waiting"]["nodes"][0] | {"allocatable": None} == {
+        "group": "main", "dimension": "cpu", "count": 1, "first": "n", "allocatable": None, "asked": "2", "most": "0"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "question, said",
+    [
+        pytest.param("c", "'c' is not a job of this file: it has a, b", id="a job that is not there"),
+        pytest.param("b@soon", "'soon' is not allowed: a duration", id="no time"),
+        pytest.param("b@1h", "nothing happens after 00:00:15", id="a time after the end"),
+        pytest.param("", "'' is not a job of this file", id="nothing"),
+    ],
+)
+def test_a_why_that_cannot_be_answered_gets_exit_code_2(tmp_path: Path, question: str, said: str):
+    done = muster("simulate", _scenario(tmp_path), "--why", question)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--why: {said}" in done.stderr

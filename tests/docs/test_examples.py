@@ -207,6 +207,14 @@ CLAIMS = [
     pytest.param(
         "unknown-ends", evictions, [("timed", "train", "reservation")], id="who passed on its lifetime gives way"
     ),
+    pytest.param(
+        "whatif",
+        evictions,
+        [("sweep-7", "build", "fair-share"), ("sweep-6", "build", "fair-share")],
+        id="the build gets its share",
+    ),
+    pytest.param("why", reasons("train"), ["GANG_DOES_NOT_FIT", "RESERVED"], id="the training job waits behind eval"),
+    pytest.param("why", starts("train"), [90], id="and starts when eval has ended"),
     pytest.param("whole-nodes", fact("bench", "dimension"), "wholeNode", id="no two machines are empty"),
     pytest.param("whole-nodes", starts("bench"), [20], id="whole nodes are kept for the gang"),
     pytest.param("whole-nodes", nodes("filler-1"), ["n-2"], id="nobody is put beside it"),
@@ -274,12 +282,15 @@ def test_the_page_on_races_shows_real_output(monkeypatch):
         "docs/scenarios.md",
         "docs/reasons.md",
         "docs/concepts/races.md",
+        "docs/explain.md",
+        "docs/whatif.md",
+        "docs/replay.md",
     ],
 )
 def test_links_and_paths_lead_somewhere(page):
     text = (ROOT / page).read_text()
     links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in link]
-    files = re.findall(r"examples/scenarios/[a-z-]+\.yaml", text)
+    files = re.findall(r"examples/[a-z]+/[a-z-]+\.yaml", text)
 
     missing = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
     assert [*missing, *(file for file in files if not (ROOT / file).exists())] == []

@@ -6,47 +6,82 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from muster.cli.ending import BAD_INPUT, ending_well
 from muster.engine.kernels import suited_to
 from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
+from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation, Tick, settle_memory
 from muster.sim.summary import Summary
 from muster.sim.table import show
+from muster.state.record import Recorder
+from muster.state.state import Listener
 
 SHOW_PROGRESS_FROM = 500  # jobs
 
 
-BAD_INPUT = 2
-INTERRUPTED = 130
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The flags of `muster simulate`."""
+
+    estimates: str
+    check: bool
+    every_turn: bool
+    record: str | None
+    why: str | None
 
 
-def run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
+def run(file: str, output: str, asked: Asked) -> int:
     """Simulate the file and print; the exit code."""
-    try:
-        return _run(file, output, estimates=estimates, check=check, every_turn=every_turn)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return ending_well(lambda: _run(file, output, asked))
 
 
-def _run(file: str, output: str, *, estimates: str, check: bool, every_turn: bool) -> int:
+def _run(file: str, output: str, asked: Asked) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
         scenario = load(file)
     except (InvalidValue, ScenarioError) as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
-    wants_estimates = {"auto": None, "all": True, "none": False}[estimates] if output == "jsonl" else False
-    simulation = Simulation(scenario, skips_turns=not every_turn, estimates=wants_estimates)
+    if asked.why is not None:
+        return _answer(scenario, output, asked)
+    estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
+
+    def simulation(listener: Listener | None = None) -> Simulation:
+        return Simulation(scenario, skips_turns=not asked.every_turn, estimates=estimates, listener=listener)
+
+    if asked.record is None:
+        return _simulate(simulation(), output, check=asked.check)
+    if os.path.exists(asked.record) and os.path.samefile(asked.record, file):
+        print(f"--record {asked.record}: that is the scenario itself", file=sys.stderr)
+        return BAD_INPUT
+    try:
+        with open(asked.record, "wb") as target, Recorder(target, scenario.policy) as recorder:
+            return _simulate(simulation(recorder), output, check=asked.check)
+    except BrokenPipeError:
+        raise
+    except OSError as err:
+        print(f"--record {asked.record}: cannot be written: {err.strerror or err}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _answer(scenario: Scenario, output: str, asked: Asked) -> int:
+    from muster.cli.why import run
+
+    if asked.record is not None or asked.check:
+        print("--why: not together with --record or --check: it stops at the moment in question", file=sys.stderr)
+        return BAD_INPUT
+    return run(scenario, asked.why or "", output)
+
+
+def _simulate(simulation: Simulation, output: str, *, check: bool) -> int:
     settle_memory()
     violations: list[str] = []
     if check:

@@ -14,7 +14,7 @@ from muster.sim.opaque import SimulatedClusters
 from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
-from muster.state.state import State
+from muster.state.state import Listener, State
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64
@@ -43,14 +43,23 @@ class Tick:
 class Simulation:
     """One scenario on its way. Iterate over it; `state` is the world after the last tick.
 
-    `estimates`: whether to forecast starts on the way (None: in small scenarios).
+    `estimates`: whether to forecast starts on the way (None: in small scenarios). `listener`: hears everything, the
+    opening of the world included.
     """
 
-    def __init__(self, scenario: Scenario, *, skips_turns: bool = True, estimates: bool | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        skips_turns: bool = True,
+        estimates: bool | None = None,
+        listener: Listener | None = None,
+    ) -> None:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
         self.runtimes = {entry.job.id: entry.runtime_ms for entry in scenario.jobs}
         self.state = State(scenario.policy)
+        self.state.listener = listener
         for event in _opening(scenario):
             self.state.apply(event, 0)
         races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from muster.model.names import name_key
 from muster.sim.summary import Summary
+from muster.state.why import words
 
 MOST_ROWS = 60
 _STATE_STYLE = {
@@ -67,14 +68,14 @@ def _rows(jobs: dict[str, Any]) -> list[Row]:
 
 
 def _jobs(rows: list[Row]) -> Table:
-    table = _table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why")
+    made = table("job", "queue", "state", "submitted", "started", "ended", "tries", "nodes", "why")
     for row in rows:
         job, count = row.job, len(row.names)
         name = row.names[0] if count == 1 else f"{row.names[0]} … {row.names[-1].rsplit('-', 1)[-1]} ({count})"
         state = Text(job["state"], style=_STATE_STYLE.get(job["state"], ""))
-        times = (_clock(job["submitted"]), _clock(job["start"]), _clock(job["end"]))
-        table.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
-    return table
+        times = (clock(job["submitted"]), clock(job["start"]), clock(job["end"]))
+        made.add_row(name, job["queue"], state, *times, str(job["attempts"]), _few(row.nodes, " "), _why(row))
+    return made
 
 
 def _why_waiting(job: dict[str, Any]) -> str:
@@ -83,7 +84,7 @@ def _why_waiting(job: dict[str, Any]) -> str:
         return f"racing: {verdict['why']}"
     if verdict["verdict"] != "waiting":
         return ""
-    when = f"; expected to start at {_clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
+    when = f"; expected to start at {clock(verdict['estimate'])}" if verdict["estimate"] is not None else ""
     return f"{verdict['reason']}: {verdict['why']}{when}"
 
 
@@ -114,47 +115,43 @@ def _raced(race: dict[str, Any]) -> str:
 
 
 def _queues(queues: dict[str, Any]) -> Table:
-    table = _table("queue", "jobs started", "mean usage", "mean share")
+    made = table("queue", "jobs started", "mean usage", "mean share")
     for name, queue in queues.items():
-        table.add_row(name, str(queue["started"]), f"{queue['usage']:.2f}", f"{queue['share']:.1%}")
-    return table
+        made.add_row(name, str(queue["started"]), f"{queue['usage']:.2f}", f"{queue['share']:.1%}")
+    return made
 
 
 def _clusters(clusters: dict[str, Any]) -> Table:
-    table = _table("cluster", "mean utilisation")
+    made = table("cluster", "mean utilisation")
     for name, cluster in clusters.items():
         used = ", ".join(f"{resource} {share:.1%}" for resource, share in cluster["utilisation"].items())
         if "races" in cluster:
             used = "opaque: {submitted} submitted, {won} won, {cancelled} cancelled".format_map(cluster["races"])
-        table.add_row(name, used or "no nodes")
-    return table
+        made.add_row(name, used or "no nodes")
+    return made
 
 
 def _totals(totals: dict[str, Any]) -> str:
     wait, slowdown = totals["meanWait"], totals["meanBoundedSlowdown"]
     return (
-        f"{totals['started']} of {totals['jobs']} jobs started; simulated until {_clock(totals['end'])}; "
-        f"mean wait {_clock(wait)}, mean bounded slowdown {'-' if slowdown is None else f'{slowdown:.2f}'}; "
+        f"{totals['started']} of {totals['jobs']} jobs started; simulated until {clock(totals['end'])}; "
+        f"mean wait {clock(wait)}, mean bounded slowdown {'-' if slowdown is None else f'{slowdown:.2f}'}; "
         f"{totals['preemptions']} preemptions, {totals['wastedGpuSeconds']:.0f} GPU-seconds wasted"
     )
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+def table(*columns: str) -> Table:
+    """An empty table as all our tables are."""
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+        made.add_column(column, overflow="fold")
+    return made
 
 
 def _few(names: list[str], between: str) -> str:
     return between.join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
 
 
-def _clock(seconds: float | None) -> str:
+def clock(seconds: float | None) -> str:
     """`1d 02:03:04`, `02:03:04`, with what is below a second only where there is any."""
-    if seconds is None:
-        return "-"
-    whole, rest_ms = divmod(round(seconds * 1000), 1000)
-    days, left = divmod(whole, 86400)
-    clock = f"{left // 3600:02}:{left % 3600 // 60:02}:{left % 60:02}"
-    return (f"{days}d " if days else "") + clock + (f".{rest_ms:03}" if rest_ms else "")
+    return "-" if seconds is None else words.clock(round(seconds * 1000))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from muster.model.events import JobStarted
 from muster.model.jobs import Running
+from muster.model.policy import Policy
 from muster.state.run import Run
 
 
@@ -22,17 +23,24 @@ class Estimate:
     is_assumed: bool
 
 
+def stated_or_guessed(run: Running, now_ms: int, policy: Policy) -> tuple[int, bool]:
+    """How long an attempt runs in all as far as can be known at a moment, in ms, and whether that is a guess."""
+    known_ms, age_ms = run.job.known_ms, max(now_ms - run.started_ms, 0)
+    if known_ms is not None and known_ms > age_ms:
+        return known_ms, False
+    return age_ms + max(age_ms, policy.unknown_end_ms), True
+
+
 def forecast(world: Run, *, most_turns: int) -> dict[str, Estimate]:
     """Estimated starts of the jobs that wait now; those that do not start within `most_turns` have none."""
-    now_ms, unknown_ms = world.state.now_ms, world.state.policy.unknown_end_ms
+    now_ms, policy = world.state.now_ms, world.state.policy
     guesses: list[int] = []
 
     def expected_ms(run: Running) -> int:
-        known_ms, age_ms = run.job.known_ms, max(now_ms - run.started_ms, 0)
-        if known_ms is not None and known_ms > age_ms:
-            return known_ms
-        guesses.append(run.started_ms + age_ms + max(age_ms, unknown_ms))
-        return age_ms + max(age_ms, unknown_ms)
+        runtime_ms, is_guess = stated_or_guessed(run, now_ms, policy)
+        if is_guess:
+            guesses.append(run.started_ms + runtime_ms)
+        return runtime_ms
 
     waiting = world.state.waiting()
     ahead = world.ahead(expected_ms)

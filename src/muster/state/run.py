@@ -113,6 +113,8 @@ class Run:
             return Moment(now_ms=now_ms, events=tuple(happened), plan=self._last)
         snapshot = self.state.freeze(now_ms)
         plan = decide(snapshot)
+        if self.state.listener is not None:
+            self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
             snapshot.settle()
             self.watch(snapshot, plan)

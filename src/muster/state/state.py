@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from muster.engine.columns import Columns
 from muster.engine.race.quota import held_back
@@ -18,6 +19,7 @@ from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
+from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources, total
@@ -27,6 +29,16 @@ from muster.state.machines import Machines
 from muster.state.races import Races
 from muster.state.records import Phase, Records
 from muster.state.tally import Measures, Tally
+
+
+class Listener(Protocol):
+    """Hears all that a state is told and all that is decided from it, in order (muster.state.record)."""
+
+    def happened(self, event: ev.Event, now_ms: int) -> None:
+        """Something is applied to the state."""
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A turn was taken; nothing of its plan has been carried out yet."""
 
 
 class State:
@@ -53,6 +65,7 @@ class State:
         self._roll = Roll()
         self._runs = Runs(self._roll)
         self.jobs = Records(self._roll.row_of, self.held, self.races.line)
+        self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -176,6 +189,8 @@ class State:
     def apply(self, event: ev.Event, now_ms: int) -> None:
         """Take note of what happened."""
         self.now_ms = now_ms
+        if self.listener is not None:
+            self.listener.happened(event, now_ms)
         self.has_news = self.has_news or not self._can_wait(event)
         match event:
             case ev.JobSubmitted(job=job, race=race):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muster.documents import document
+from muster.documents.values import Value
 from muster.model.names import name_key
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs
@@ -17,17 +18,18 @@ WHAT = "a scenario is a mapping with keys such as clusters and jobs"
 def load(path: str) -> Scenario:
     """The scenario in a file, a pipe or /dev/stdin; raises ScenarioError."""
     problems = Problems(path)
-    return _scenario(document.read_file(path, problems), problems)
+    return scenario_of(document.read(document.read_file(path, problems), problems, WHAT), problems)
 
 
 def parse(text: str, name: str = "<text>") -> Scenario:
     """The scenario in `text`; raises ScenarioError."""
     problems = Problems(name)
-    return _scenario(document.encoded(text, problems), problems)
+    return scenario_of(document.read(document.encoded(text, problems), problems, WHAT), problems)
 
 
-def _scenario(data: bytes, problems: Problems) -> Scenario:
-    top = Fields.of("scenario", document.read(data, problems, WHAT), "", problems)
+def scenario_of(value: Value, problems: Problems) -> Scenario:
+    """The scenario that a document describes; raises ScenarioError."""
+    top = Fields.of("scenario", value, "", problems)
     if top is None:
         raise problems.error()
     world = read_world(top)
