@@ -90,7 +90,7 @@ class RunTable:
     def _new_rows(self, many: int) -> int:
         self.size += many
         if self.size > self.cells.shape[1]:
-            wider = np.empty((COLUMNS, max(self.size + _ROOM, 5 * self.cells.shape[1] // 4)), np.int64)
+            wider = np.zeros((COLUMNS, max(self.size + _ROOM, 5 * self.cells.shape[1] // 4)), np.int64)
             wider[:, : self.cells.shape[1]] = self.cells
             self.cells = wider
         self.who += [None] * many
@@ -99,7 +99,7 @@ class RunTable:
     def _new_tasks(self, many: int) -> int:
         self._tasks += many
         if self._tasks > len(self.tasks):
-            longer = np.empty((max(self._tasks + _ROOM, 5 * len(self.tasks) // 4), 3), np.int64)
+            longer = np.zeros((max(self._tasks + _ROOM, 5 * len(self.tasks) // 4), 3), np.int64)
             longer[: len(self.tasks)] = self.tasks
             self.tasks = longer
         return self._tasks - many
