@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,3 +76,21 @@ def test_a_snapshot_that_was_not_looked_at_in_time_says_so() -> None:
     world.with_jobs(a_job("a").cpu(1)).turn()
     with pytest.raises(LookupError, match="the line of a has moved on"):
         list(snapshot.queues[0].lanes)
+
+
+@given(st.lists(st.one_of(JOBS, st.integers(0, 1000)), max_size=60), st.integers(0, 60))
+def test_property_names_are_those_of_the_moment_they_were_asked_for(steps: list[Job | int], asked_at: int) -> None:
+    roll, standing, asked = Roll(), {}, []
+    for place, step in enumerate(steps):
+        if place % (asked_at + 1) == 0:
+            rows = [roll.row_of[job_id] for job_id in standing]
+            asked.append((roll.names_in(np.array(rows, np.int64)), list(standing)))
+        if isinstance(step, Job):
+            if step.id not in standing:
+                standing[step.id] = step
+                roll.add(step)
+        elif standing:
+            job_id = sorted(standing)[step % len(standing)]
+            del standing[job_id]
+            roll.remove(job_id)
+    assert [names.ids for names, _ in asked] == [ids for _, ids in asked]

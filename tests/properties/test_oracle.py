@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import oracle
+import pytest
 from hypothesis import given
 from worlds import EVERYTHING, EXACT, Knobs, scenarios
 
@@ -27,6 +30,17 @@ def assert_same_plans(scenario: Scenario) -> None:
     simulation.run.watch = compare
     for _ in simulation:
         pass
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("knobs", [pytest.param(EVERYTHING, id="everything"), pytest.param(EXACT, id="exact ends")])
+def test_property_compiled_kernels_decide_as_the_oracle_does(knobs: Knobs) -> None:
+    @given(scenarios(knobs))
+    def decides(scenario: Scenario) -> None:
+        assert_same_plans(scenario)
+
+    with mock.patch.dict("os.environ", MUSTER_KERNELS="compiled"):
+        decides()
 
 
 @given(scenarios(EVERYTHING))
