@@ -7,7 +7,7 @@ node of the fleet has, or more devices than a row has places for, is kept as a v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from muster.engine.kernels import placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
 from muster.model.made import MadeMapping
-from muster.model.nodes import Request
+from muster.model.nodes import Request, Room
 from muster.model.resources import Resources
 from muster.model.snapshot import NodeState, Snapshot
 
@@ -166,15 +166,27 @@ class Floor:
         names = [name for name in states if name in self.grounds.number]
         if not names:
             return
-        numbers, row_of, dims = [self.grounds.number[name] for name in names], self.grounds.row_of, self.grounds.dims
-        self._rooms[numbers] = [row_of(states[name].room) for name in names]
-        self._empties[numbers] = [row_of(states[name].empty) for name in names]
+        numbers, dims = [self.grounds.number[name] for name in names], self.grounds.dims
+        self._rooms[numbers] = self._rows_of(states[name].room for name in names)
+        self._empties[numbers] = self._rows_of(states[name].empty for name in names)
         self._held[numbers] = [[states[name].held.get(dim) for dim in dims] for name in names]
+        last, is_told = None, True
         for number, name in zip(numbers, names, strict=True):
             self._made.pop(number, None)
             self._values.pop(number, None)
-            if not self._is_told(states[name]):
+            if states[name] is not last:
+                last, is_told = states[name], self._is_told(states[name])
+            if not is_told:
                 self._values[number] = states[name]
+
+    def _rows_of(self, rooms: Iterable[Room]) -> list[list[int]]:
+        """Rooms in numbers. Of machines that are alike, empty ones share their room."""
+        last, row, rows = None, [0], []
+        for room in rooms:
+            if room is not last:
+                last, row = room, self.grounds.row_of(room)
+            rows.append(row)
+        return rows
 
     def _is_told(self, state: NodeState) -> bool:
         """Whether rows say all there is to say."""

@@ -92,7 +92,7 @@ def fill(
             if shapes.is_rigid[profile] == 0:
                 return CAREFUL, queue
             moments = moments_met(roll, rules, field, row)
-            is_known = shapes.delays_at[profile] == done.size[3] and shapes.delays[profile] <= moments
+            is_known = is_known_to_delay(shapes, field, int(done.size[3]), profile, moments)
             cluster = NONE if is_known else find_cluster(field, profile, moments)
             if cluster != NONE:
                 if may_overtake(roll, field, row) and (not rules.lifetime_bounds or overtakes(field, profile, moments)):
@@ -102,9 +102,10 @@ def fill(
                 lines.out[row] = 1
                 lines.stale[queue] = 1
                 continue
-            if is_known or (len(field.starts) > 0 and is_room_regardless(field, profile)):
+            is_as_it_was = is_known and shapes.delays_at[profile] == done.size[3]
+            if is_as_it_was or (len(field.starts) > 0 and is_room_regardless(field, profile)):
+                shapes.delays_at[profile] = done.size[3]
                 if not is_known:
-                    shapes.delays_at[profile] = done.size[3]
                     shapes.delays[profile] = moments
                 bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
             else:
@@ -159,6 +160,19 @@ def is_full_up(done: Started, field: Field, profile: int) -> bool:
         tasks += field.widths[place]
     is_out_of_rows = done.size[0] >= len(done.row) or done.size[2] >= len(done.aside_row)
     return bool(is_out_of_rows or done.size[1] + tasks > len(done.tasks))
+
+
+@kernel
+def is_known_to_delay(shapes: Shapes, field: Field, starts: int, profile: int, moments: int) -> bool:
+    """Whether the profile was found to have no room at so many promised moments.
+
+    With every start there is less room, so that what found none will find none. Only of one group without devices is
+    that certain: others may be placed otherwise in less room.
+    """
+    if shapes.delays_at[profile] == NONE or shapes.delays[profile] > moments:
+        return False
+    is_plain = field.first_group[profile + 1] - field.first_group[profile] == 1 and shapes.asks_gpu[profile] == 0
+    return bool(is_plain or shapes.delays_at[profile] == starts)
 
 
 @kernel
