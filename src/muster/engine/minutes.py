@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine import waiting
+from muster.engine.elastic.resizes import Resizes
 from muster.engine.filled import Filled, in_one_go
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
@@ -204,9 +205,9 @@ class Minutes:
         """What became of a job that does not stay where it was."""
         self._moved.append((job, verdict))
 
-    def actions(self, pending: set[str]) -> Sequence[Action]:
-        """Evictions first; `pending` jobs keep the last promise made to them."""
-        lasting = [*self.evictions, *self._lasting(pending)]
+    def actions(self, pending: set[str], resizes: Resizes) -> Sequence[Action]:
+        """Those who shrink and evictions first, growth last; `pending` jobs keep the last promise made to them."""
+        lasting = [*resizes.shrinks(), *self.evictions, *self._lasting(pending), *resizes.growths()]
         many = sum(2 * len(part) if isinstance(part, Filled) else 1 for part in lasting)
 
         def make() -> list[Action]:

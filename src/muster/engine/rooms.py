@@ -18,7 +18,7 @@ import numpy.typing as npt
 from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing, yielding
+from muster.engine.kernels import Face, changes, counting, fitting, gangs, growing, indexing, leaving, placing, yielding
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
@@ -43,6 +43,7 @@ class Kernels:
         self.count_heads = face(counting.count_heads)
         self.count_lacking = face(counting.count_lacking)
         self.free_until_enough = face(leaving.free_until_enough)
+        self.grow = face(growing.grow)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
         self.place = face(gangs.place)
@@ -88,6 +89,16 @@ class Books:
     def _write(self, moment: int, rooms: Cells) -> None:
         self.cells[moment : moment + self._size - 1] = rooms
         self.cells[moment - 1] = 0  # it has no index
+
+    def table(self, moment: int) -> Ints:
+        """A copy of the rooms of a moment, one row each."""
+        cells = self.cells[moment : moment + self._size - 1]
+        return np.array(cells, np.int64).reshape(len(self.grounds.names), self.grounds.columns)
+
+    def overwrite(self, moment: int, rooms: Ints) -> None:
+        """The rooms of a moment are others, in more ways than the ring of changes could tell."""
+        self._write(moment, self.from_array(rooms))
+        self.cells[placing.CHANGES] += self.cells[placing.RING_SIZE] + 1
 
     def new_moment(self) -> int:
         """Where the rooms of another moment can lie."""
@@ -230,6 +241,19 @@ class Rooms:
         books = self.books
         index = books.no_index if self._index is None else self._index
         return books.grounds.ground(listed=books.listed), books.cells, index
+
+    def table(self) -> Ints:
+        """A copy of all rooms, one row each."""
+        return self.books.table(self.moment)
+
+    def empties(self) -> Ints:
+        """A copy of all rooms as they would be without our tasks."""
+        return self.books.table(self.books.first)
+
+    def overwrite(self, rooms: Ints, empties: Ints) -> None:
+        """The rooms are these from now on: what was known about them is forgotten."""
+        self.books.overwrite(self.moment, rooms)
+        self.books.overwrite(self.books.first, empties)
 
     def room(self, node: str) -> Room:
         """What is free on the node."""

@@ -5,7 +5,8 @@
 3. Hear the aged: who has waited for very long takes a free reservation ahead of class and flow.
 4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
-5. Close: one verdict each, and when to look again if nothing happens.
+5. Set widths: elastic jobs take what nobody who waits can use (muster.engine.elastic).
+6. Close: one verdict each, and when to look again if nothing happens.
 
 Steps 2 to 4 make a round. What one round did may open a way for another job, so there are rounds until one
 changes nothing: then the same moment planned again gives an empty plan.
@@ -15,9 +16,11 @@ Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from muster.engine import waiting
+from muster.engine.elastic.width import Cut
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
@@ -57,9 +60,11 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
 
 def _decided(snapshot: Snapshot) -> _Turn:
     turn = _Turn(snapshot)
+    turn.make_way()
     turn.go_round()
-    while turn.may_change_more():
+    while turn.may_change_more() or turn.make_way():
         turn.go_round()
+    turn.grow()
     return turn
 
 
@@ -232,7 +237,7 @@ class _Turn:
 
     def _care(self) -> Care:
         """Whom filling must not set aside by itself: who may reserve, or may take from others."""
-        may_take = self.finder.may_anyone_give_way()
+        may_take = self.finder.may_anyone_give_way(), self.finder.width.may_anyone_shrink()
         books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised), may_take)
         if self._care_as_of != books:
             self._care_as_of, self._last_care = books, self._who_needs_care()
@@ -240,8 +245,8 @@ class _Turn:
 
     def _who_needs_care(self) -> Care:
         promised, policy = self.horizon.promised.values(), self.policy
-        kinds = [0, 0]
-        if len(promised) < policy.reservations_in_all:
+        kinds = [int(self.finder.width.may_anyone_shrink())] * 2
+        if not any(kinds) and len(promised) < policy.reservations_in_all:
             for kind in (False, True):
                 taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
                 kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
@@ -331,6 +336,7 @@ class _Turn:
     def _start(self, job: Job, attempt: int, placed: Placed, *, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
+        self._shrink(placed.cuts)
         # Room taken by right of preemption is not borrowed from any promise.
         overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
         run = Running(
@@ -377,6 +383,7 @@ class _Turn:
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
+        self.finder.width.gone(run.job.id)
         self.finder.evicted(len(unit.tasks))
         self.lines.forget_full()
         self.minutes.evict(
@@ -384,7 +391,34 @@ class _Turn:
         )
         self.minutes.moved(run.job.id, Victim(rule=unit.rule, by=head.id, whole=unit.whole))
 
-    # -- 5. closing ------------------------------------------------------------------------------------
+    # -- 5. width --------------------------------------------------------------------------------------
+
+    def make_way(self) -> bool:
+        """Elastic jobs shrink where more is in use than may be; whether that, or what is withheld, changed any room."""
+        cuts = self.finder.width.make_way(self.horizon)
+        self._shrink(cuts)
+        withheld = self.horizon.withheld
+        is_moved = withheld is not None and withheld.keep()
+        if is_moved:
+            self.finder.evicted(0)
+            self.lines.forget_full()
+        return bool(cuts) or is_moved
+
+    def grow(self) -> None:
+        """Elastic jobs take what nobody who waits can use; whoever only waits for the next turn could use all."""
+        if Reason.RATE_LIMIT not in self.round.reasons:
+            self.finder.width.grow(self.horizon)
+            self.finder.started(0)  # what others lack has changed
+
+    def _shrink(self, cuts: Iterable[Cut]) -> None:
+        """Tasks above min are given up: the rooms are written already."""
+        for cut in cuts:
+            self.ledger.evict(cut.run, cut.tasks, whole=False)
+            self.finder.evicted(len(cut.tasks))
+            self.lines.forget_full()
+            self.minutes.changes += 1
+
+    # -- 6. closing ------------------------------------------------------------------------------------
 
     def close(self) -> Plan:
         """The plan, evictions first."""
@@ -394,12 +428,15 @@ class _Turn:
             others.append((held.job.id, waiting.held(held)))
         self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
+        width_ms = self.finder.width.wake_ms()
         return Plan(
             now_ms=self.now_ms,
-            actions=self.minutes.actions(set(self.pending)),
+            actions=self.minutes.actions(set(self.pending), self.finder.width.resizes),
             verdicts=self.minutes.verdicts(self.round, others, self.fleet),
             heads=self.lines.first_heads(),
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round),
+            wake_ms=min((it for it in (waits_ms, width_ms) if it is not None), default=None),
+            waits_ms=waits_ms,
         )
 
 

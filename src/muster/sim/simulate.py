@@ -14,6 +14,7 @@ from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
 from muster.state.state import State
+from muster.state.work import Work
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64
@@ -48,7 +49,9 @@ class Simulation:
     def __init__(self, scenario: Scenario, *, skips_turns: bool = True, estimates: bool | None = None) -> None:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
-        self.runtimes = {entry.job.id: entry.runtime_ms for entry in scenario.jobs}
+        self.runtimes = {
+            entry.job.id: entry.runtime_ms if entry.work_ms is None else Work(entry.work_ms) for entry in scenario.jobs
+        }
         self.state = State(scenario.policy)
         for event in _opening(scenario):
             self.state.apply(event, 0)
@@ -59,7 +62,7 @@ class Simulation:
             self.run.expect(scripted.at_ms, scripted.event)
         self._told: dict[str, Reason] = {}
 
-    def _runtime(self, run: Running) -> int | None:
+    def _runtime(self, run: Running) -> int | Work | None:
         return self.runtimes[run.job.id]
 
     def __iter__(self) -> Iterator[Tick]:

@@ -188,6 +188,15 @@ class Books:
         holding.charged -= run.charge if whole else 0
         self._release(run.job, resources, self.usage(run.job, tasks))
 
+    def widen(self, job: Job, tasks: tuple[Task, ...]) -> None:
+        """A running job gets these tasks on top."""
+        holding, resources = self.queues[job.queue], resources_of(job.profile, tasks)
+        self.tasks[job.id] += tasks
+        holding.started = holding.started + resources
+        holding.started_usage += self.usage(job, tasks)
+        self._hold(job, resources, self.usage(job, tasks))
+        self._put(job, tasks)
+
     def _hold(self, job: Job, resources: Resources, usage: int) -> None:
         holding = self.queues[job.queue]
         holding.held = holding.held + resources

@@ -17,10 +17,12 @@ from muster.model.queues import Queue, User
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptJob:
-    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end)."""
+    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or until `work_ms`
+    task-milliseconds are done."""
 
     job: Job
     runtime_ms: int | None = None
+    work_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

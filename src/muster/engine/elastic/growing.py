@@ -1,0 +1,147 @@
+"""Who grows: running elastic jobs take room that nobody who waits can use in this turn (design.md 5.6).
+
+Least served first, queues below their entitled share before others, one task each per round. Room that is promised may
+be used if the job can be shrunk again before the promise is due. Nobody gives way to growth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import accumulate
+
+import numpy as np
+
+from muster.engine.elastic.load import Load
+from muster.engine.elastic.unit import Unit
+from muster.engine.horizon import Horizon
+from muster.engine.kernels.growing import Growing
+from muster.engine.ledger import Ledger
+from muster.engine.rooms import Rooms, Span, devices_of
+from muster.engine.shapes import Ints
+from muster.model.jobs import Task, TaskGroup
+from muster.model.nodes import Node, hops
+
+MOST_TASKS = 1 << 20  # that may come in one turn
+
+Entry = tuple[Unit, TaskGroup]
+
+
+class Grower:
+    """Lets units grow on the books as a turn leaves them."""
+
+    def __init__(self, horizon: Horizon, ledger: Ledger, load: Load, thaws_again_ms: Callable[[Unit], int]) -> None:
+        self._horizon = horizon
+        self._ledger = ledger
+        self._load = load
+        self._thaws_again_ms = thaws_again_ms
+        self._promised = sorted(horizon.promised.values(), key=lambda it: it.order)
+        self._moments: list[Rooms] = [horizon.now, *(it.rooms for it in self._promised)]
+
+    def moments(self, unit: Unit) -> int:
+        """How many moments, from now on, one task more of it must fit at: until it may be shrunk again."""
+        thaws_ms = self._thaws_again_ms(unit)
+        return 1 + sum(it.reservation.start_ms < thaws_ms for it in self._promised)
+
+    # -- all together ----------------------------------------------------------------------------------
+
+    def grow(self, units: Iterable[Unit]) -> None:
+        """As wide as there is room, least served first."""
+        able = [(unit, groups) for unit in units if (groups := _elastic(unit))]
+        self._grow_apart([(unit, tuple(it for it in groups if it.max_hops is None)) for unit, groups in able])
+        for unit, groups in able:  # who must stay close is looked at one by one
+            for group in groups:
+                while group.max_hops is not None and unit.width(group) < group.max and self.widen(unit, group):
+                    pass
+
+    def _grow_apart(self, able: list[tuple[Unit, tuple[TaskGroup, ...]]]) -> None:
+        entries: list[Entry] = [(unit, group) for unit, groups in able for group in groups]
+        if not entries:
+            return
+        growing = self._columns([unit for unit, _ in able], [len(groups) for _, groups in able], entries)
+        room = int(min((growing.most - growing.width).clip(min=0).sum(), MOST_TASKS))
+        came = np.zeros((room, 3), np.int64)
+        ground, books, index, _, trial = Span(self._moments).cells(1)
+        entitled = self._ledger.entitled
+        many = self._horizon.now.books.kernels.grow(
+            ground,
+            books,
+            index,
+            trial,
+            growing,
+            self._ledger.columns,
+            entitled,
+            np.zeros(len(entitled), np.int64),
+            self._load.margin,
+            came,
+        )
+        names = self._horizon.now.books.grounds.names
+        for entry, node, devices in came[:many].tolist():
+            unit, group = entries[entry]
+            unit.gain(Task(group=group.name, index=0, node=names[node], devices=devices_of(devices)))
+
+    def _columns(self, units: list[Unit], many: list[int], entries: list[Entry]) -> Growing:
+        grounds, ledger = self._horizon.now.books.grounds, self._ledger
+        usage = cache(lambda group: ledger.weights.usage(group.request.resources))
+        asks = cache(lambda group: ledger.shapes.row(group.request.resources))
+        return Growing(
+            first=_ints(accumulate(many, initial=0)),
+            cluster=_ints(grounds.cluster_number[unit.run.cluster] for unit in units),
+            queue=_ints(ledger.queues[unit.run.job.queue].number for unit in units),
+            user=_ints(ledger.user_number(unit.run.job.user) for unit in units),
+            moments=_ints(self.moments(unit) for unit in units) if self._promised else np.ones(len(units), np.int64),
+            is_done=np.zeros(len(units), np.int64),
+            group=_ints(grounds.group_number(group) for _, group in entries),
+            width=_ints(unit.width(group) for unit, group in entries),
+            least=_ints(group.min for _, group in entries),
+            most=_ints(group.max for _, group in entries),
+            usage=_ints(usage(group) for _, group in entries),
+            asks=np.array([asks(group) for _, group in entries], np.int64),
+            is_tried=np.zeros(len(entries), np.int64),
+        )
+
+    # -- one by one ------------------------------------------------------------------------------------
+
+    def widen(self, unit: Unit, group: TaskGroup) -> bool:
+        """One task more of the group, if quotas, load and room allow it."""
+        job, asks = unit.run.job, group.request.resources
+        if not self._load.takes(unit.run.cluster, asks) or not self._ledger.has_quota_for(job, asks):
+            return False
+        span = Span(self._moments[: self.moments(unit)])
+        node = self._node_for(span, unit, group)
+        if node is None:
+            return False
+        task = Task(group=group.name, index=0, node=node, devices=span.take(node, group))
+        self._load.change(unit.run.cluster, asks, -1)
+        self._ledger.widen(job, (task,))
+        unit.gain(task)
+        return True
+
+    def _node_for(self, span: Span, unit: Unit, group: TaskGroup) -> str | None:
+        """The closest node that has room and is near enough to every task of the group; then the first in order."""
+        grounds = self._horizon.now.books.grounds
+        fleet = grounds.fleet
+        held = [fleet.nodes[task.node] for task in unit.tasks if task.group == group.name and task.node in fleet.nodes]
+        near = [
+            (distance, node)
+            for node in fleet.open_matching(unit.run.cluster, group.constraint)
+            if (distance := _furthest(node, held)) <= (distance if group.max_hops is None else group.max_hops)
+        ]
+        for _, node in sorted(near, key=lambda it: (it[0], it[1].key)):
+            if span.fits(node.name, group):
+                return node.name
+        return None
+
+
+def _elastic(unit: Unit) -> tuple[TaskGroup, ...]:
+    """The groups of the unit that could be wider."""
+    groups = unit.run.job.profile.groups
+    return tuple(group for group in groups if group.min < group.max and unit.width(group) < group.max)
+
+
+def _furthest(node: Node, held: list[Node]) -> int:
+    return max((hops(node, other) for other in held), default=0)
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.array(list(numbers), np.int64)
