@@ -338,6 +338,11 @@ class Span:
         chosen = self.books.kernels.take_one(*self.moments[0].cells(), self.trial(1), number, at)
         return devices_of(chosen)
 
+    def put(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
+        """Put a task on the node, on these very devices."""
+        moves = self.books.move(node, group, devices)
+        self.books.kernels.put(*self.moments[0].cells(), self.trial(1), moves, True)
+
     def give(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
         """Take a task away from the node, at every moment."""
         moves = self.books.move(node, group, devices)

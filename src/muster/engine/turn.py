@@ -407,7 +407,8 @@ class _Turn:
     def grow(self) -> None:
         """Elastic jobs take what nobody who waits can use; whoever only waits for the next turn could use all."""
         if Reason.RATE_LIMIT not in self.round.reasons:
-            self.finder.width.grow(self.horizon)
+            waiting = len(self.roll) + len(self.snapshot.pending) - self.minutes.starts
+            self.finder.width.grow(self.horizon, anyone_waits=waiting > 0 or bool(self.minutes.evictions))
             self.finder.started(0)  # what others lack has changed
 
     def _shrink(self, cuts: Iterable[Cut]) -> None:

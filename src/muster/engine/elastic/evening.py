@@ -6,6 +6,8 @@ is still the one that was served more: otherwise they would give it back and for
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
@@ -17,12 +19,14 @@ from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
 from muster.engine.ledger import Ledger
 from muster.engine.rooms import Rooms
+from muster.model.jobs import Task, TaskGroup
+from muster.model.resources import Resources
 from muster.model.width import MOST_VIRTUAL
 
 Floats = npt.NDArray[np.float64]
 
-_LOOKS = 8  # at givers, and at takers for each
-_MOST_SWAPS = 1000  # a turn
+_LOOKS = 4  # at takers for each giver
+_MOST_SWAPS = 256  # a turn
 _FAR = 1 << 20  # marks: a month and more
 
 
@@ -30,7 +34,15 @@ class Evener:
     """Moves single tasks from the most served to the least."""
 
     def __init__(
-        self, tree: Tree, grower: Grower, load: Load, ledger: Ledger, rooms: Rooms, uneven_percent: int
+        self,
+        tree: Tree,
+        grower: Grower,
+        load: Load,
+        ledger: Ledger,
+        rooms: Rooms,
+        uneven_percent: int,
+        *,
+        is_strict: bool,
     ) -> None:
         self._tree = tree
         self._grower = grower
@@ -38,37 +50,46 @@ class Evener:
         self._ledger = ledger
         self._rooms = rooms
         self._percent = uneven_percent
+        self._is_strict = is_strict
+        self._left = _MOST_SWAPS
 
     def even_out(self) -> bool:
-        """As many pairs as there are; whether there was any."""
-        swaps = 0
-        while swaps < _MOST_SWAPS and self._swap():
-            swaps += 1
-        return swaps > 0
+        """As many pairs as there are; whether there was any. Who could not give to the first few gives to nobody."""
+        givers = deque(unit for unit in self._tree.from_the_right() if is_giver(unit))
+        takers = deque(unit for unit in self._tree.traverse() if is_taker(unit))
+        before = self._left
+        while givers and takers and self._left and self._is_uneven(giver := givers.popleft(), takers[0]):
+            if giver.is_untouched and (taker := self._taker_for(giver, takers)) is not None:
+                takers.remove(taker)
+                self._left -= 1
+        return self._left < before
 
-    def _swap(self) -> bool:
-        givers = (unit for unit in self._tree.from_the_right() if is_giver(unit))
-        for giver in islice(givers, _LOOKS):
-            takers = (unit for unit in self._tree.traverse() if is_taker(unit))
-            for taker in islice(takers, _LOOKS):
-                if not self._is_uneven(giver, taker):
-                    break
-                if not _flips(giver, taker) and self._moves(giver, taker):
-                    return True
-        return False
+    def _taker_for(self, giver: Unit, takers: Iterable[Unit]) -> Unit | None:
+        for taker in islice(takers, _LOOKS):
+            if not self._is_uneven(giver, taker):
+                break
+            if not _flips(giver, taker) and taker.is_untouched and self._moves(giver, taker):
+                return taker
+        return None
 
     def _is_uneven(self, giver: Unit, taker: Unit) -> bool:
         return giver is not taker and giver.virtual * 100 > taker.virtual * self._percent
 
     def _moves(self, giver: Unit, taker: Unit) -> bool:
-        """Whether the taker finds room for one task more once the giver has one less; then it is so."""
+        """Whether the taker finds room for one task more once the giver has one less; then it is so.
+
+        If anybody waits nothing may be left over, of room or of a quota: it would be theirs.
+        """
+        if self._is_strict and not self._share_quotas(giver, taker):
+            return False
         task, profile = giver.surplus()[0], giver.run.job.profile
         asks = profile.group(task.group).request.resources
         self._rooms.give_all(profile, (task,))
         self._load.change(giver.run.cluster, asks, +1)
         self._ledger.evict(giver.run, (task,), whole=False)
         for group in taker.run.job.profile.groups:
-            if group.min < group.max and taker.width(group) < group.max and self._grower.widen(taker, group):
+            is_wanted = group.min < group.max and taker.width(group) < group.max
+            if is_wanted and self._grower.widen(taker, group, self._only_on(task, asks, group)):
                 giver.lose((task,))
                 return True
         self._ledger.widen(giver.run.job, (task,))
@@ -76,18 +97,27 @@ class Evener:
         self._rooms.take_all(profile, (task,))
         return False
 
+    def _only_on(self, task: Task, gives: Resources, group: TaskGroup) -> str | None:
+        """The node the taker must use, if any: the very one, and nothing less of it."""
+        if not self._is_strict:
+            return None
+        return task.node if group.request.resources.covers(gives) else ""
+
+    def _share_quotas(self, giver: Unit, taker: Unit) -> bool:
+        """Whether what the giver gives up of a quota is what the taker needs, or there is none."""
+        one, other = giver.run.job, taker.run.job
+        is_same = (one.queue, one.user) == (other.queue, other.user)
+        return is_same or not (self._ledger.queues[one.queue].state.queue.quota or one.user in self._ledger.quotas)
+
 
 def is_giver(unit: Unit) -> bool:
     """Whether it has a task to give."""
-    return unit.may_change and unit.is_untouched and bool(unit.surplus())
+    return unit.may_change and unit.is_untouched and unit.has_spare
 
 
 def is_taker(unit: Unit) -> bool:
     """Whether it has a use for one more."""
-    if not (unit.may_change and unit.is_untouched):
-        return False
-    groups = unit.run.job.profile.groups
-    return any(group.min < group.max and unit.width(group) < group.max for group in groups)
+    return unit.may_change and unit.is_untouched and unit.has_use_for_more
 
 
 def _flips(giver: Unit, taker: Unit) -> bool:

@@ -6,15 +6,16 @@ be used if the job can be shrunk again before the promise is due. Nobody gives w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 import numpy as np
 
 from muster.engine.elastic.load import Load
 from muster.engine.elastic.unit import Unit
 from muster.engine.horizon import Horizon
+from muster.engine.kernels import placing
 from muster.engine.kernels.growing import Growing
 from muster.engine.ledger import Ledger
 from muster.engine.rooms import Rooms, Span, devices_of
@@ -76,9 +77,13 @@ class Grower:
             came,
         )
         names = self._horizon.now.books.grounds.names
-        for entry, node, devices in came[:many].tolist():
+        order = np.argsort(came[:many, 0], kind="stable")
+        groups, nodes, devices = came[order].T.tolist()
+        for entry, places in groupby(range(many), key=groups.__getitem__):
             unit, group = entries[entry]
-            unit.gain(Task(group=group.name, index=0, node=names[node], devices=devices_of(devices)))
+            first, *others = places
+            new = slice(first, first + 1 + len(others))
+            unit.gain(group.name, [names[node] for node in nodes[new]], map(devices_of, devices[new]))
 
     def _columns(self, units: list[Unit], many: list[int], entries: list[Entry]) -> Growing:
         grounds, ledger = self._horizon.now.books.grounds, self._ledger
@@ -102,35 +107,47 @@ class Grower:
 
     # -- one by one ------------------------------------------------------------------------------------
 
-    def widen(self, unit: Unit, group: TaskGroup) -> bool:
-        """One task more of the group, if quotas, load and room allow it."""
+    def widen(self, unit: Unit, group: TaskGroup, only: str | None = None) -> bool:
+        """One task more of the group, if quotas, load and room allow it; `only`: on this node."""
         job, asks = unit.run.job, group.request.resources
         if not self._load.takes(unit.run.cluster, asks) or not self._ledger.has_quota_for(job, asks):
             return False
         span = Span(self._moments[: self.moments(unit)])
-        node = self._node_for(span, unit, group)
-        if node is None:
-            return False
-        task = Task(group=group.name, index=0, node=node, devices=span.take(node, group))
+        task = self._anywhere(span, unit, group) if only is None and group.max_hops is None else None
+        if task is None:
+            node = next((name for name in self._near(unit, group, only) if span.fits(name, group)), None)
+            if node is None:
+                return False
+            task = Task(group=group.name, index=0, node=node, devices=span.take(node, group))
         self._load.change(unit.run.cluster, asks, -1)
         self._ledger.widen(job, (task,))
-        unit.gain(task)
+        unit.gain(group.name, (task.node,), (task.devices,))
         return True
 
-    def _node_for(self, span: Span, unit: Unit, group: TaskGroup) -> str | None:
-        """The closest node that has room and is near enough to every task of the group; then the first in order."""
-        grounds = self._horizon.now.books.grounds
-        fleet = grounds.fleet
+    def _anywhere(self, span: Span, unit: Unit, group: TaskGroup) -> Task | None:
+        """The task on the tightest node that has room for it; there it is taken."""
+        books, grounds = span.books, span.books.grounds
+        number, cluster = grounds.group_number(group), grounds.cluster_number[unit.run.cluster]
+        cells = span.cells(1)
+        span.clear()
+        if not books.kernels.place_group(*cells, number, cluster, placing.OPEN, 1):
+            return None
+        ((_, node, devices),) = span.answer(1)
+        return Task(group=group.name, index=0, node=grounds.names[node], devices=devices_of(devices))
+
+    def _near(self, unit: Unit, group: TaskGroup, only: str | None) -> Iterator[str]:
+        """Nodes near enough to every task of the group, the closest first; `only` this one, if it is."""
+        fleet = self._horizon.now.books.grounds.fleet
+        if group.max_hops is None and only is None:
+            return
         held = [fleet.nodes[task.node] for task in unit.tasks if task.group == group.name and task.node in fleet.nodes]
-        near = [
-            (distance, node)
-            for node in fleet.open_matching(unit.run.cluster, group.constraint)
-            if (distance := _furthest(node, held)) <= (distance if group.max_hops is None else group.max_hops)
-        ]
-        for _, node in sorted(near, key=lambda it: (it[0], it[1].key)):
-            if span.fits(node.name, group):
-                return node.name
-        return None
+        nodes = fleet.open_matching(unit.run.cluster, group.constraint)
+        if only is not None:
+            nodes = (fleet.nodes[only],) if only and fleet.suits(fleet.nodes[only], group.constraint) else ()
+        apart = [(_furthest(node, held), node.key, node) for node in nodes if node.cluster == unit.run.cluster]
+        for distance, _, node in sorted(apart, key=lambda it: it[:2]):
+            if group.max_hops is None or distance <= group.max_hops:
+                yield node.name
 
 
 def _elastic(unit: Unit) -> tuple[TaskGroup, ...]:

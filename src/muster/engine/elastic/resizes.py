@@ -24,6 +24,10 @@ class Resizes:
         if by:
             self._by.setdefault(unit, []).append(by)
 
+    def of(self, why: Why) -> list[Unit]:
+        """The units that change for this reason, in the order in which that was decided."""
+        return [unit for unit, reason in self._why.items() if reason is why]
+
     def shrinks(self) -> list[Resize]:
         """Who loses tasks, in the order in which that was decided."""
         return [action for unit in self._why for action in self._actions(unit) if action.removed]
@@ -33,11 +37,14 @@ class Resizes:
         return [action for unit in self._why for action in self._actions(unit) if action.added]
 
     def _actions(self, unit: Unit) -> Iterator[Resize]:
-        for group in unit.run.job.profile.groups:
-            added = tuple(task for task in unit.came if task.group == group.name)
-            removed = tuple(task for task in unit.went if task.group == group.name)
+        groups = unit.run.job.profile.groups
+        for group in groups:
+            added, removed, had = (
+                tasks if len(groups) == 1 else tuple(task for task in tasks if task.group == group.name)
+                for tasks in (unit.came, unit.went, unit.run.tasks)
+            )
             if added or removed:
-                before = sum(task.group == group.name for task in unit.run.tasks)
+                before = len(had)
                 yield Resize(
                     job=unit.run.job.id,
                     attempt=unit.run.attempt,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 
 from muster.model.jobs import Running, Task, TaskGroup
 from muster.model.names import NameKey
@@ -24,6 +26,7 @@ class Unit:
     thaws_ms: int
     is_thawed: bool
     tasks: tuple[Task, ...]
+    in_line: tuple[Task, ...] = ()  # the tasks as its row has them, once it stands in line to shrink
     came: tuple[Task, ...] = ()
     went: tuple[Task, ...] = ()
     settled: bool = False
@@ -79,6 +82,16 @@ class Unit:
         """Whether this turn has not changed its width."""
         return not self.came and not self.went
 
+    @property
+    def has_spare(self) -> bool:
+        """Whether it has tasks above some group's min."""
+        return any(self.width(group) > group.min for group in self.run.job.profile.groups)
+
+    @property
+    def has_use_for_more(self) -> bool:
+        """Whether some group is below its max."""
+        return any(self.width(group) < group.max for group in self.run.job.profile.groups)
+
     def width(self, group: TaskGroup) -> int:
         """How many tasks of the group it has."""
         if len(self.run.job.profile.groups) == 1:
@@ -86,22 +99,36 @@ class Unit:
         return sum(task.group == group.name for task in self.tasks)
 
     def surplus(self) -> tuple[Task, ...]:
-        """The tasks above each group's min, those to go first in front."""
-        above: list[Task] = []
-        for group in self.run.job.profile.groups:
-            tasks = sorted((task for task in self.tasks if task.group == group.name), key=lambda task: task.index)
-            above.extend(reversed(tasks[group.min :]))
-        return tuple(above)
+        """The tasks above each group's min, those to go first in front: the last to come go first."""
+        return tuple(self.tasks[place] for place in self.spare_places())
+
+    def spare_places(self) -> Sequence[int]:
+        """Where those are among its tasks."""
+        groups = self.run.job.profile.groups
+        if len(groups) == 1:
+            return range(len(self.tasks) - 1, groups[0].min - 1, -1)
+        found: list[int] = []
+        for group in groups:
+            places = [place for place, task in enumerate(self.tasks) if task.group == group.name]
+            found += reversed(places[group.min :])
+        return found
 
     def lose(self, tasks: tuple[Task, ...]) -> None:
         """It goes on without these."""
         self.tasks = tuple(task for task in self.tasks if task not in tasks)
         self.went += tasks
 
-    def gain(self, task: Task) -> None:
-        """One more task, which gets the first index that is free."""
-        taken = {it.index for it in self.tasks if it.group == task.group}
-        index = next(number for number in range(len(taken) + 1) if number not in taken)
-        task = task._replace(index=index)
+    def keep(self, task: Task) -> None:
+        """It need not lose this one after all."""
         self.tasks += (task,)
-        self.came += (task,)
+        self.went = tuple(it for it in self.went if it != task)
+
+    def gain(self, group: str, nodes: Sequence[str], devices: Iterable[tuple[int, ...]]) -> None:
+        """More tasks of one group, which get the first indexes that are free."""
+        taken = {task.index for task in self.tasks if task.group == group}
+        free = (number for number in count() if number not in taken)
+        indexes = range(len(taken), len(taken) + len(nodes)) if not taken or max(taken) < len(taken) else free
+        # Thousands of them in a turn: Task(...) for each would take most of it.
+        new = tuple(map(tuple.__new__, repeat(Task), zip(repeat(group), indexes, nodes, devices, strict=False)))
+        self.tasks += new
+        self.came += new

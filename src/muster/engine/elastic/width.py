@@ -22,12 +22,13 @@ from muster.engine.elastic.evening import Evener, uneven_from
 from muster.engine.elastic.growing import Grower
 from muster.engine.elastic.load import Load
 from muster.engine.elastic.resizes import Resizes
-from muster.engine.elastic.shrinking import Cuts, Line
+from muster.engine.elastic.shrinking import Cuts, Line, taken
 from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
 from muster.engine.horizon import Horizon, Spare
 from muster.engine.ledger import Ledger
-from muster.engine.placement import Placer, Tasks
+from muster.engine.placement import Tasks
+from muster.engine.rooms import Span
 from muster.model.jobs import Job, Profile, Running
 from muster.model.plan import Why
 from muster.model.snapshot import Snapshot
@@ -58,7 +59,6 @@ class Width:
         self._fleet = snapshot.fleet
         self._ledger = ledger
         self._resident = horizon.stays.resident.table
-        self._books = horizon.now.books
         self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
         self._lines: dict[str, Line] = {}
         self._vain = 0
@@ -111,39 +111,43 @@ class Width:
 
     def may_anyone_shrink(self) -> bool:
         """Whether it is worth looking whether someone could shrink for a job that waits."""
-        return bool(self.units) and self._vain < VAIN_SEARCHES and any(map(len, map(self._line, self._clusters)))
+        if not self.units or self._vain >= VAIN_SEARCHES:
+            return False
+        return any(unit.may_change and unit.has_spare for unit in self.tree.from_the_right())
 
     @cached_property
     def _clusters(self) -> list[str]:
         return sorted({unit.run.cluster for unit in self.tree.traverse()})
 
-    def _line(self, cluster: str) -> Line:
+    def _line(self, cluster: str, horizon: Horizon) -> Line:
         if cluster not in self._lines:
-            units = (it for it in self.tree.from_the_right() if it.run.cluster == cluster and it.may_change)
-            self._lines[cluster] = Line(units, self._books)
+            units = [it for it in self.tree.from_the_right() if it.run.cluster == cluster and it.may_change]
+            for unit in units:
+                unit.in_line = unit.tasks
+            self._lines[cluster] = Line(units, horizon)
         return self._lines[cluster]
 
     def room_for(self, job: Job, cluster: str, horizon: Horizon) -> Yielded | None:
         """The job in the place of tasks that others give up, if that helps."""
         if not self.units or cluster not in self._clusters or (job.profile, cluster) in self._in_vain:
             return None
-        line = self._line(cluster)
+        line = self._line(cluster, horizon)
         if not len(line) or self._vain >= VAIN_SEARCHES:
             return None
-        cuts = line.cuts_for(job, cluster, horizon)
-        made = None if cuts is None else self._with_less(job, cluster, horizon, cuts)
+        found = line.yield_to(job, cluster, horizon)
+        made = None if found is None else self._with_less(job, horizon, found.cuts, found.tasks)
         if made is None:
             self._vain += 1
             self._in_vain.add((job.profile, cluster))
         return made
 
-    def _with_less(self, job: Job, cluster: str, horizon: Horizon, cuts: Cuts) -> Yielded | None:
+    def _with_less(self, job: Job, horizon: Horizon, cuts: Cuts, wanted: Tasks) -> Yielded | None:
         """The job started where these tasks were; None, with nothing changed, if a promise stands in the way."""
         before = [(unit, unit.row, unit.thaws_ms) for unit, _ in cuts]
         trial = horizon.fork_without(()) if horizon.promised else horizon
         self._narrow(trial, cuts)
         is_kept = trial.renew() if horizon.promised else True
-        tasks = Placer(trial.span_from_now(job)).place(job.profile, cluster, job.profile.least_widths)
+        tasks = taken(trial.span_from_now(job), job, wanted)
         if tasks is None or not is_kept:
             assert trial is not horizon, f"{job.id}: room was found that is not there"
             for unit, row, thaws_ms in before:
@@ -198,34 +202,49 @@ class Width:
 
     # -- growth ----------------------------------------------------------------------------------------
 
-    def grow(self, horizon: Horizon) -> None:
+    def grow(self, horizon: Horizon, *, anyone_waits: bool) -> None:
         """Whoever may takes what nobody else can use; then the most served give to the least served."""
         if not self.units or not len(self.tree):
             return
+        self._restore(horizon)
         load = self._load(horizon)
         grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
-        evener = Evener(self.tree, grower, load, self._ledger, horizon.now, self._policy.uneven_percent)
-        is_first = True
-        while is_first or evener.even_out():
-            is_first = False
-            self._settle_bound(horizon)
+        percent = self._policy.uneven_percent
+        evener = Evener(self.tree, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
+        self._settle_bound(horizon)
+        grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
+        self._note(Why.GROWTH)
+        while evener.even_out() and not anyone_waits:  # what is left over of a swap may do for others
+            self._note(Why.EVENNESS)
             grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
-            for unit in self.tree.traverse():
-                if unit.came:
-                    self.resizes.note(unit, Why.GROWTH)
+            self._note(Why.GROWTH)
+        self._note(Why.EVENNESS)
+
+    def _note(self, why: Why) -> None:
+        """Whoever changed since the last note did so for this reason."""
         for unit in self.tree.traverse():
-            if not unit.is_untouched:
-                self.resizes.note(unit, Why.EVENNESS)
+            if unit.came or unit.went:
+                self.resizes.note(unit, why)
+
+    def _restore(self, horizon: Horizon) -> None:
+        """Who gave up a task for whose room there is no need after all keeps it: another's was larger."""
+        span = Span([horizon.now, *(it.rooms for it in horizon.promised.values())])
+        for unit in self.resizes.of(Why.ROOM):
+            for task in unit.went:
+                group = unit.run.job.profile.group(task.group)
+                if task.node in self._fleet.nodes and span.fits(task.node, group, task.devices):
+                    span.put(task.node, group, task.devices)
+                    self._ledger.widen(unit.run.job, (task,))
+                    unit.keep(task)
 
     def _settle_bound(self, horizon: Horizon) -> None:
         """Who is to shrink for a promise must be able to when it is due; queues that are cordoned get nothing."""
-        for unit in self.tree.traverse():
-            again_ms = self._clock.thaws_again_ms(unit.run)
-            is_bound = any(
-                unit.run.job.id in it.sheds and it.reservation.start_ms < again_ms for it in horizon.promised.values()
-            )
-            if is_bound or self._ledger.queues[unit.run.job.queue].state.queue.cordoned:
-                unit.settled = True
+        cordoned = {name for name, holding in self._ledger.queues.items() if holding.state.queue.cordoned}
+        sheds = [(it.sheds, it.reservation.start_ms) for it in horizon.promised.values() if it.sheds]
+        for unit in self.tree.traverse() if cordoned or sheds else ():
+            job, again_ms = unit.run.job, self._clock.thaws_again_ms(unit.run)
+            is_bound = any(job.id in names and start_ms < again_ms for names, start_ms in sheds)
+            unit.settled = unit.settled or is_bound or job.queue in cordoned
 
     # -- promises --------------------------------------------------------------------------------------
 

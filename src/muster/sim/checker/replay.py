@@ -160,8 +160,9 @@ class Replay:
             yield from problems
             if not problems:
                 carried_out.append(evict)
-        # A promise to a third job may need more room than the head does itself.
-        if not (self.reserved | set(self.world.pending)) - {head.id}:
+        # A promise to a third job, or the calendar, may need more room than the head does itself.
+        is_withheld = any(window.in_force(self.world.now_ms) for window in self.world.policy.calendar)
+        if not is_withheld and not (self.reserved | set(self.world.pending)) - {head.id}:
             yield from needless_problems(self.books, head, start, carried_out)
 
     def _evict(self, evictions: list[Evict]) -> Iterator[str]:

@@ -46,7 +46,8 @@ class Widths:
     def shrink_first(self) -> Iterator[str]:
         """Those who shrink for nobody who starts."""
         for place, action in enumerate(self._resizes):
-            if action.removed and (action.why is not Why.ROOM or not set(action.by) & self._starts):
+            is_later = action.why is Why.EVENNESS or (action.why is Why.ROOM and set(action.by) & self._starts)
+            if action.removed and not is_later:
                 if action.why is Why.ROOM:
                     yield f"{action.job}: shrinks for {list(action.by)}, which do not start"
                 yield from self._shrink(place, action)
@@ -103,7 +104,10 @@ class Widths:
     # -- growing ---------------------------------------------------------------------------------------
 
     def growth_problems(self) -> Iterator[str]:
-        """Those who grow, one after the other, when all else has happened."""
+        """Those who grow, one after the other, when all else has happened; first those who give to them."""
+        for place, action in enumerate(self._resizes):
+            if action.removed and place not in self._shrunk:
+                yield from self._shrink(place, action)
         grown: set[str] = set()
         for action in self._resizes:
             if not action.added:
