@@ -182,6 +182,7 @@ class Minutes:
         self.evictions: list[Evict] = []
         self.starts = 0
         self.changes = 0
+        self._shrinks = 0
         self._actions: list[Action | Filled] = []
         self._moved: list[tuple[str, Verdict] | Filled] = []
 
@@ -197,6 +198,16 @@ class Minutes:
         self.starts += len(filled)
         self.changes += len(filled)
 
+    @property
+    def gave_way(self) -> int:
+        """How often someone gave up room, and with it what limits count."""
+        return len(self.evictions) + self._shrinks
+
+    def shrink(self) -> None:
+        """Someone goes on with fewer tasks."""
+        self._shrinks += 1
+        self.changes += 1
+
     def evict(self, action: Evict) -> None:
         """Someone gives way."""
         self.evictions.append(action)
@@ -207,7 +218,8 @@ class Minutes:
 
     def actions(self, pending: set[str], resizes: Resizes) -> Sequence[Action]:
         """Those who shrink and evictions first, growth last; `pending` jobs keep the last promise made to them."""
-        lasting = [*resizes.shrinks(), *self.evictions, *self._lasting(pending), *resizes.growths()]
+        shrinks, growths = resizes.actions()
+        lasting = [*shrinks, *self.evictions, *self._lasting(pending), *growths]
         many = sum(2 * len(part) if isinstance(part, Filled) else 1 for part in lasting)
 
         def make() -> list[Action]:

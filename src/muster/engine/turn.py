@@ -22,7 +22,7 @@ from dataclasses import replace
 from muster.engine import waiting
 from muster.engine.elastic.width import Cut
 from muster.engine.field import field_of
-from muster.engine.filled import Filled
+from muster.engine.filled import Filled, in_one_go
 from muster.engine.finder import Finder, Placed
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import suited_to
@@ -97,7 +97,7 @@ class _Turn:
         self.horizon.promised.clear()
         self.lines.reopen()
         self.round = Round()
-        self._before = (len(self.minutes.evictions), self.minutes.changes)
+        self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
         self.keep_promises()
         self.hear_the_aged()
@@ -114,7 +114,7 @@ class _Turn:
         has_promises = bool(self.pending or self.horizon.promised)
         is_on = self.policy.preemption is Preemption.ON
         may_evict = is_on and bool(self.horizon.stays.givers.many.any())
-        return len(self.minutes.evictions) > evicted or has_promises or may_evict or self._heard_aged
+        return self.minutes.gave_way > evicted or has_promises or may_evict or self._heard_aged
 
     @property
     def horizon(self) -> Horizon:
@@ -408,7 +408,8 @@ class _Turn:
         """Elastic jobs take what nobody who waits can use; whoever only waits for the next turn could use all."""
         if Reason.RATE_LIMIT not in self.round.reasons:
             waiting = len(self.roll) + len(self.snapshot.pending) - self.minutes.starts
-            self.finder.width.grow(self.horizon, anyone_waits=waiting > 0 or bool(self.minutes.evictions))
+            with in_one_go():
+                self.finder.width.grow(self.horizon, anyone_waits=waiting > 0 or bool(self.minutes.evictions))
             self.finder.started(0)  # what others lack has changed
 
     def _shrink(self, cuts: Iterable[Cut]) -> None:
@@ -417,7 +418,7 @@ class _Turn:
             self.ledger.evict(cut.run, cut.tasks, whole=False)
             self.finder.evicted(len(cut.tasks))
             self.lines.forget_full()
-            self.minutes.changes += 1
+            self.minutes.shrink()
 
     # -- 6. closing ------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ from muster.model.nodes import Node, hops
 
 MOST_TASKS = 1 << 20  # that may come in one turn
 
-Entry = tuple[Unit, TaskGroup]
+Groups = tuple[TaskGroup, ...]
+Columns = tuple[list[Unit], list[tuple[Unit, TaskGroup]], Growing]
 
 
 class Grower:
@@ -37,6 +38,7 @@ class Grower:
         self._load = load
         self._thaws_again_ms = thaws_again_ms
         self._promised = sorted(horizon.promised.values(), key=lambda it: it.order)
+        self._able: list[tuple[Unit, Groups]] | None = None
         self._moments: list[Rooms] = [horizon.now, *(it.rooms for it in self._promised)]
 
     def moments(self, unit: Unit) -> int:
@@ -47,19 +49,25 @@ class Grower:
     # -- all together ----------------------------------------------------------------------------------
 
     def grow(self, units: Iterable[Unit]) -> None:
-        """As wide as there is room, least served first."""
-        able = [(unit, groups) for unit in units if (groups := _elastic(unit))]
-        self._grow_apart([(unit, tuple(it for it in groups if it.max_hops is None)) for unit, groups in able])
-        for unit, groups in able:  # who must stay close is looked at one by one
+        """As wide as there is room, least served first. Later calls are for those of the first who did not change."""
+        if self._able is None:
+            self._able = [(unit, groups) for unit in units if (groups := _elastic(unit))]
+            self._columns = self._made_columns([(unit, _free_of(groups)) for unit, groups in self._able])
+        self._grow_apart(self._columns)
+        for unit, groups in self._able:  # who must stay close is looked at one by one
             for group in groups:
-                while group.max_hops is not None and unit.width(group) < group.max and self.widen(unit, group):
+                while group.max_hops is not None and self._may_grow(unit, group) and self.widen(unit, group):
                     pass
 
-    def _grow_apart(self, able: list[tuple[Unit, tuple[TaskGroup, ...]]]) -> None:
-        entries: list[Entry] = [(unit, group) for unit, groups in able for group in groups]
+    @staticmethod
+    def _may_grow(unit: Unit, group: TaskGroup) -> bool:
+        return unit.may_change and not unit.went and unit.width(group) < group.max
+
+    def _grow_apart(self, columns: Columns) -> None:
+        units, entries, growing = columns
         if not entries:
             return
-        growing = self._columns([unit for unit, _ in able], [len(groups) for _, groups in able], entries)
+        growing.is_done[:] = [not unit.may_change or not unit.is_untouched for unit in units]
         room = int(min((growing.most - growing.width).clip(min=0).sum(), MOST_TASKS))
         came = np.zeros((room, 3), np.int64)
         ground, books, index, _, trial = Span(self._moments).cells(1)
@@ -85,25 +93,34 @@ class Grower:
             new = slice(first, first + 1 + len(others))
             unit.gain(group.name, [names[node] for node in nodes[new]], map(devices_of, devices[new]))
 
-    def _columns(self, units: list[Unit], many: list[int], entries: list[Entry]) -> Growing:
+    def _made_columns(self, able: list[tuple[Unit, Groups]]) -> Columns:
         grounds, ledger = self._horizon.now.books.grounds, self._ledger
-        usage = cache(lambda group: ledger.weights.usage(group.request.resources))
-        asks = cache(lambda group: ledger.shapes.row(group.request.resources))
-        return Growing(
+        units, many = [unit for unit, _ in able], [len(groups) for _, groups in able]
+        entries = [(unit, group) for unit, groups in able for group in groups]
+        asked = cache(lambda profile: {group.name: self._asked(group) for group in profile.groups})
+        asks = [asked(unit.run.job.profile)[group.name] for unit, group in entries]
+        growing = Growing(
             first=_ints(accumulate(many, initial=0)),
             cluster=_ints(grounds.cluster_number[unit.run.cluster] for unit in units),
             queue=_ints(ledger.queues[unit.run.job.queue].number for unit in units),
             user=_ints(ledger.user_number(unit.run.job.user) for unit in units),
             moments=_ints(self.moments(unit) for unit in units) if self._promised else np.ones(len(units), np.int64),
             is_done=np.zeros(len(units), np.int64),
-            group=_ints(grounds.group_number(group) for _, group in entries),
+            group=_ints(number for number, _, _ in asks),
             width=_ints(unit.width(group) for unit, group in entries),
             least=_ints(group.min for _, group in entries),
             most=_ints(group.max for _, group in entries),
-            usage=_ints(usage(group) for _, group in entries),
-            asks=np.array([asks(group) for _, group in entries], np.int64),
+            usage=_ints(usage for _, usage, _ in asks),
+            asks=np.array([row for _, _, row in asks], np.int64),
             is_tried=np.zeros(len(entries), np.int64),
         )
+        return units, entries, growing
+
+    def _asked(self, group: TaskGroup) -> tuple[int, int, Ints]:
+        """The number of the group, what one task of it uses, and what it asks for."""
+        asks = group.request.resources
+        number = self._horizon.now.books.grounds.group_number(group)
+        return number, self._ledger.weights.usage(asks), self._ledger.shapes.row(asks)
 
     # -- one by one ------------------------------------------------------------------------------------
 
@@ -150,7 +167,12 @@ class Grower:
                 yield node.name
 
 
-def _elastic(unit: Unit) -> tuple[TaskGroup, ...]:
+def _free_of(groups: Groups) -> Groups:
+    """Those that may be anywhere."""
+    return tuple(group for group in groups if group.max_hops is None)
+
+
+def _elastic(unit: Unit) -> Groups:
     """The groups of the unit that could be wider."""
     groups = unit.run.job.profile.groups
     return tuple(group for group in groups if group.min < group.max and unit.width(group) < group.max)

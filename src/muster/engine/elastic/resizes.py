@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.engine.elastic.unit import Unit
+from muster.model.jobs import Task
 from muster.model.plan import Resize, Why
 
 
@@ -28,31 +29,27 @@ class Resizes:
         """The units that change for this reason, in the order in which that was decided."""
         return [unit for unit, reason in self._why.items() if reason is why]
 
-    def shrinks(self) -> list[Resize]:
-        """Who loses tasks, in the order in which that was decided."""
-        return [action for unit in self._why for action in self._actions(unit) if action.removed]
+    def actions(self) -> tuple[list[Resize], list[Resize]]:
+        """Who loses tasks, and who gains some, in the order in which that was decided."""
+        shrinks: list[Resize] = []
+        growths: list[Resize] = []
+        for unit, why in self._why.items():
+            for action in self._actions(unit, why):
+                (growths if action.added else shrinks).append(action)
+        return shrinks, growths
 
-    def growths(self) -> list[Resize]:
-        """Who gains some."""
-        return [action for unit in self._why for action in self._actions(unit) if action.added]
-
-    def _actions(self, unit: Unit) -> Iterator[Resize]:
-        groups = unit.run.job.profile.groups
+    def _actions(self, unit: Unit, why: Why) -> Iterator[Resize]:
+        run, groups, by = unit.run, unit.run.job.profile.groups, tuple(self._by.get(unit, ()))
         for group in groups:
-            added, removed, had = (
-                tasks if len(groups) == 1 else tuple(task for task in tasks if task.group == group.name)
-                for tasks in (unit.came, unit.went, unit.run.tasks)
-            )
+            added, removed, had = unit.came, unit.went, run.tasks
+            if len(groups) > 1:
+                added, removed, had = (_of(group.name, tasks) for tasks in (added, removed, had))
             if added or removed:
-                before = len(had)
+                after = len(had) + len(added) - len(removed)
                 yield Resize(
-                    job=unit.run.job.id,
-                    attempt=unit.run.attempt,
-                    group=group.name,
-                    before=before,
-                    after=before + len(added) - len(removed),
-                    why=self._why[unit],
-                    added=added,
-                    removed=removed,
-                    by=tuple(self._by.get(unit, ())) if removed else (),
+                    run.job.id, run.attempt, group.name, len(had), after, why, added, removed, by if removed else ()
                 )
+
+
+def _of(group: str, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    return tuple(task for task in tasks if task.group == group)

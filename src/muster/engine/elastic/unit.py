@@ -85,12 +85,18 @@ class Unit:
     @property
     def has_spare(self) -> bool:
         """Whether it has tasks above some group's min."""
-        return any(self.width(group) > group.min for group in self.run.job.profile.groups)
+        groups = self.run.job.profile.groups
+        if len(groups) == 1:
+            return len(self.tasks) > groups[0].min
+        return any(self.width(group) > group.min for group in groups)
 
     @property
     def has_use_for_more(self) -> bool:
         """Whether some group is below its max."""
-        return any(self.width(group) < group.max for group in self.run.job.profile.groups)
+        groups = self.run.job.profile.groups
+        if len(groups) == 1:
+            return len(self.tasks) < groups[0].max
+        return any(self.width(group) < group.max for group in groups)
 
     def width(self, group: TaskGroup) -> int:
         """How many tasks of the group it has."""

@@ -25,6 +25,7 @@ from muster.engine.elastic.resizes import Resizes
 from muster.engine.elastic.shrinking import Cuts, Line, taken
 from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
+from muster.engine.filled import in_one_go
 from muster.engine.horizon import Horizon, Spare
 from muster.engine.ledger import Ledger
 from muster.engine.placement import Tasks
@@ -78,7 +79,8 @@ class Width:
         cells = self._resident.cells[:, : self._resident.size]
         rows = np.flatnonzero((is_elastic[cells[runs.PROFILE]] > 0) & (cells[runs.MANY] > 0)).tolist()
         found = [(row, run) for row in rows if isinstance(run := self._resident.who[row], Running)]
-        return {run.job.id: self._unit(run, row) for row, run in found if self._is_within_reach(run)}
+        with in_one_go():
+            return {run.job.id: self._unit(run, row) for row, run in found if self._is_within_reach(run)}
 
     def _is_within_reach(self, run: Running) -> bool:
         cluster = self._fleet.clusters.get(run.cluster)
@@ -206,8 +208,8 @@ class Width:
         """Whoever may takes what nobody else can use; then the most served give to the least served."""
         if not self.units or not len(self.tree):
             return
-        self._restore(horizon)
         load = self._load(horizon)
+        self._restore(horizon, load)
         grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
         percent = self._policy.uneven_percent
         evener = Evener(self.tree, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
@@ -226,14 +228,16 @@ class Width:
             if unit.came or unit.went:
                 self.resizes.note(unit, why)
 
-    def _restore(self, horizon: Horizon) -> None:
+    def _restore(self, horizon: Horizon, load: Load) -> None:
         """Who gave up a task for whose room there is no need after all keeps it: another's was larger."""
         span = Span([horizon.now, *(it.rooms for it in horizon.promised.values())])
         for unit in self.resizes.of(Why.ROOM):
             for task in unit.went:
                 group = unit.run.job.profile.group(task.group)
-                if task.node in self._fleet.nodes and span.fits(task.node, group, task.devices):
+                asks = group.request.resources
+                if load.takes(unit.run.cluster, asks) and span.fits(task.node, group, task.devices):
                     span.put(task.node, group, task.devices)
+                    load.change(unit.run.cluster, asks, -1)
                     self._ledger.widen(unit.run.job, (task,))
                     unit.keep(task)
 
@@ -271,7 +275,9 @@ class Width:
         """The first later moment at which time alone could change a width."""
         moments = [window.next_edge_ms(self._clock.now_ms) for window in self._policy.calendar]
         moments += [unit.thaws_ms for unit in self.units.values() if unit.thaws_ms > self._clock.now_ms]
-        if self.units:
+        if len(self.resizes):
+            moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
+        elif self.units:
             marks = uneven_from(self.tree, self._policy.uneven_percent, self._clock.every_ms)
             if marks is not None:
                 moments.append(self._clock.mark_ms + max(marks, 1) * self._clock.every_ms)
