@@ -431,7 +431,7 @@ class _Turn:
         self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
-        width_ms = self.finder.width.wake_ms()
+        width_ms = self.finder.width.wake_ms(self.horizon)
         return Plan(
             now_ms=self.now_ms,
             actions=self.minutes.actions(set(self.pending), self.finder.width.resizes),

@@ -271,10 +271,15 @@ class Width:
 
     # -- time ------------------------------------------------------------------------------------------
 
-    def wake_ms(self) -> int | None:
+    def wake_ms(self, horizon: Horizon) -> int | None:
         """The first later moment at which time alone could change a width."""
         moments = [window.next_edge_ms(self._clock.now_ms) for window in self._policy.calendar]
         moments += [unit.thaws_ms for unit in self.units.values() if unit.thaws_ms > self._clock.now_ms]
+        is_guess = any(not it.reservation.is_firm for it in horizon.promised.values())
+        if is_guess and any(unit.has_spare for unit in self.units.values()):
+            # A promise that rests on guesses moves away, past moments from which others may shrink for it.
+            step_ms = self._policy.reestimate_ms
+            moments.append((self._clock.now_ms // step_ms + 1) * step_ms)
         if len(self.resizes):
             moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
         elif self.units:
