@@ -77,7 +77,7 @@ class Horizon:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(Floor.of(snapshot), face=face)
+        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=self.policy.cores_per_gpu)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays

@@ -67,7 +67,7 @@ def _kernels_of(face: Face) -> Kernels:
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, floor: Floor, face: Face | None) -> None:
+    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int) -> None:
         self.grounds = grounds = floor.grounds
         self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
@@ -75,7 +75,7 @@ class Books:
         self._size = 1 + len(grounds.names) * grounds.columns  # of a block
         self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
         self.first = placing.RING + ring + 1
-        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first))
+        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu))
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
@@ -202,9 +202,9 @@ class Rooms:
         self._trial: Cells | None = None
 
     @classmethod
-    def of(cls, floor: Floor, *, face: Face | None = None) -> Rooms:
-        """The rooms as they are."""
-        books = Books(floor, face)
+    def of(cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0) -> Rooms:
+        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one."""
+        books = Books(floor, face, cores_per_gpu)
         return cls(books, books.now)
 
     @classmethod

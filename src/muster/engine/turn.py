@@ -96,6 +96,7 @@ class _Turn:
         self.ledger.settle()
         self.horizon.promised.clear()
         self.lines.reopen()
+        self.finder.width.reopen()
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False

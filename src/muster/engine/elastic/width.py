@@ -96,6 +96,10 @@ class Width:
         """Those whose width may change, least served first."""
         return Tree(unit for unit in self.units.values() if unit.is_thawed)
 
+    def reopen(self) -> None:
+        """Promises are made anew: who could not be helped before is looked at again."""
+        self._in_vain.clear()
+
     def gone(self, job: str) -> None:
         """Tasks of the job were evicted: its width is not ours to change any more."""
         unit = self.units.get(job)

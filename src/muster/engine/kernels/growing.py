@@ -1,7 +1,7 @@
 """Growth: elastic jobs get one task more each, least served first, round after round until nobody finds room.
 
-Jobs of queues below their entitled share come first in every round. Whoever found no room, or is at a quota, is not
-asked again: room, quotas and load only get less while jobs grow.
+Jobs of queues below their entitled share come first: others are asked in rounds in which none of these found room.
+Whoever found no room, or is at a quota, is not asked again: room, quotas and load only get less while jobs grow.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def grow(
         for queue in range(len(entitled)):
             is_below[queue] = books.started_usage[queue] < entitled[queue]
         for is_first in (1, 0):
+            if goes_on:
+                break  # others come when nobody below its share finds room
             for job in range(len(growing.cluster)):
                 if growing.is_done[job] or is_below[growing.queue[job]] != is_first or many == len(came):
                     continue

@@ -50,7 +50,8 @@ class Books:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.nodes = {name: NodeBook(state.empty) for name, state in world.snapshot.nodes.items()}
+        cores = world.policy.cores_per_gpu
+        self.nodes = {name: NodeBook(state.empty, cores) for name, state in world.snapshot.nodes.items()}
         self.tasks = {name: run.tasks for name, run in world.running.items()}
         self.quotas = {state.user.name: state.user.quota for state in world.snapshot.users}
         self.users = dict.fromkeys(self.quotas, NOTHING)
