@@ -32,6 +32,7 @@ Change = Callable[[Run, int], None]
 def elastic() -> str:
     """A full day of widths in a few turns."""
     warm_up()
+    _warm_up()
     nodes, jobs = max(int(NODES * SCALE), 10), max(int(JOBS * SCALE), 10)
     run = Run(_world(nodes, jobs), lambda _: None)
     run.step(SECOND_MS)
@@ -66,6 +67,14 @@ def elastic() -> str:
             *checked,
         ]
     )
+
+
+def _warm_up() -> None:
+    """Every kind of turn once on a small world, so that kernels are compiled and loaded."""
+    run, rng = Run(_world(1000, 500), lambda _: None), Random(2)
+    run.step(SECOND_MS)
+    for change in (_nothing, _nothing, _end(rng, 5), _come(rng, 10)):
+        _turn(run, change, WINDOW_MS + 5 * SECOND_MS)
 
 
 def _world(nodes: int, jobs: int) -> State:

@@ -26,7 +26,7 @@ from muster.model.nodes import Node, hops
 MOST_TASKS = 1 << 20  # that may come in one turn
 
 Groups = tuple[TaskGroup, ...]
-Columns = tuple[list[Unit], list[tuple[Unit, TaskGroup]], Growing]
+Columns = tuple[list[tuple[Unit, TaskGroup]], Growing]
 
 
 class Grower:
@@ -38,7 +38,6 @@ class Grower:
         self._load = load
         self._thaws_again_ms = thaws_again_ms
         self._promised = sorted(horizon.promised.values(), key=lambda it: it.order)
-        self._able: list[tuple[Unit, Groups]] | None = None
         self._moments: list[Rooms] = [horizon.now, *(it.rooms for it in self._promised)]
 
     def moments(self, unit: Unit) -> int:
@@ -49,25 +48,41 @@ class Grower:
     # -- all together ----------------------------------------------------------------------------------
 
     def grow(self, units: Iterable[Unit]) -> None:
-        """As wide as there is room, least served first. Later calls are for those of the first who did not change."""
-        if self._able is None:
-            self._able = [(unit, groups) for unit in units if (groups := _elastic(unit))]
-            self._columns = self._made_columns([(unit, _free_of(groups)) for unit, groups in self._able])
-        self._grow_apart(self._columns)
-        for unit, groups in self._able:  # who must stay close is looked at one by one
+        """As wide as there is room, least served first."""
+        room: dict[tuple[int, str], bool] = {}  # by group and cluster: thousands of jobs share a few
+
+        def has_room(unit: Unit, group: TaskGroup) -> bool:
+            key = (id(group), unit.run.cluster)
+            if key not in room:
+                room[key] = self._has_room(group, unit.run.cluster)
+            return room[key]
+
+        able = [
+            (unit, groups)
+            for unit in units
+            if (groups := tuple(group for group in _elastic(unit) if has_room(unit, group)))
+        ]
+        self._grow_apart(self._columns([(unit, _free_of(groups)) for unit, groups in able]))
+        for unit, groups in able:  # who must stay close is looked at one by one
             for group in groups:
                 while group.max_hops is not None and self._may_grow(unit, group) and self.widen(unit, group):
                     pass
+
+    def _has_room(self, group: TaskGroup, cluster: str) -> bool:
+        """Whether one task of the group fits anywhere now; if not, nobody who has such a group need be asked."""
+        span = Span(self._moments[:1])
+        is_there = self._place(span, group, cluster)
+        span.undo()
+        return is_there
 
     @staticmethod
     def _may_grow(unit: Unit, group: TaskGroup) -> bool:
         return unit.may_change and not unit.went and unit.width(group) < group.max
 
     def _grow_apart(self, columns: Columns) -> None:
-        units, entries, growing = columns
+        entries, growing = columns
         if not entries:
             return
-        growing.is_done[:] = [not unit.may_change or not unit.is_untouched for unit in units]
         room = int(min((growing.most - growing.width).clip(min=0).sum(), MOST_TASKS))
         came = np.zeros((room, 3), np.int64)
         ground, books, index, _, trial = Span(self._moments).cells(1)
@@ -93,7 +108,7 @@ class Grower:
             new = slice(first, first + 1 + len(others))
             unit.gain(group.name, [names[node] for node in nodes[new]], map(devices_of, devices[new]))
 
-    def _made_columns(self, able: list[tuple[Unit, Groups]]) -> Columns:
+    def _columns(self, able: list[tuple[Unit, Groups]]) -> Columns:
         grounds, ledger = self._horizon.now.books.grounds, self._ledger
         units, many = [unit for unit, _ in able], [len(groups) for _, groups in able]
         entries = [(unit, group) for unit, groups in able for group in groups]
@@ -114,7 +129,7 @@ class Grower:
             asks=np.array([row for _, _, row in asks], np.int64),
             is_tried=np.zeros(len(entries), np.int64),
         )
-        return units, entries, growing
+        return entries, growing
 
     def _asked(self, group: TaskGroup) -> tuple[int, int, Ints]:
         """The number of the group, what one task of it uses, and what it asks for."""
@@ -143,14 +158,19 @@ class Grower:
 
     def _anywhere(self, span: Span, unit: Unit, group: TaskGroup) -> Task | None:
         """The task on the tightest node that has room for it; there it is taken."""
-        books, grounds = span.books, span.books.grounds
-        number, cluster = grounds.group_number(group), grounds.cluster_number[unit.run.cluster]
-        cells = span.cells(1)
-        span.clear()
-        if not books.kernels.place_group(*cells, number, cluster, placing.OPEN, 1):
+        if not self._place(span, group, unit.run.cluster):
             return None
+        grounds = span.books.grounds
         ((_, node, devices),) = span.answer(1)
         return Task(group=group.name, index=0, node=grounds.names[node], devices=devices_of(devices))
+
+    def _place(self, span: Span, group: TaskGroup, cluster: str) -> bool:
+        """One task of the group on the tightest node that has room; whether there is one."""
+        grounds = span.books.grounds
+        number, place = grounds.group_number(group), grounds.cluster_number[cluster]
+        cells = span.cells(1)
+        span.clear()
+        return bool(span.books.kernels.place_group(*cells, number, place, placing.OPEN, 1))
 
     def _near(self, unit: Unit, group: TaskGroup, only: str | None) -> Iterator[str]:
         """Nodes near enough to every task of the group, the closest first; `only` this one, if it is."""
