@@ -26,7 +26,7 @@ from muster.model.width import MOST_VIRTUAL
 Floats = npt.NDArray[np.float64]
 
 _LOOKS = 4  # at takers for each giver
-_MOST_SWAPS = 256  # a turn
+_MOST_SWAPS = 64  # a turn; a window has sixty marks, so even thousands of jobs get theirs
 _FAR = 1 << 20  # marks: a month and more
 
 

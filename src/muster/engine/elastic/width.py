@@ -63,6 +63,7 @@ class Width:
         self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
         self._lines: dict[str, Line] = {}
         self._vain = 0
+        self._has_evicted = False
         self._in_vain: set[tuple[Profile, str]] = set()
         self.resizes = Resizes()
         if self.units:
@@ -102,6 +103,7 @@ class Width:
 
     def gone(self, job: str) -> None:
         """Tasks of the job were evicted: its width is not ours to change any more."""
+        self._has_evicted = True
         unit = self.units.get(job)
         if unit is not None:
             unit.settled = True
@@ -233,7 +235,12 @@ class Width:
                 self.resizes.note(unit, why)
 
     def _restore(self, horizon: Horizon, load: Load) -> None:
-        """Who gave up a task for whose room there is no need after all keeps it: another's was larger."""
+        """Who gave up a task for whose room there is no need after all keeps it: another's was larger.
+
+        Not in the place of someone who was evicted for another: that would not be theirs.
+        """
+        if self._has_evicted:
+            return
         span = Span([horizon.now, *(it.rooms for it in horizon.promised.values())])
         for unit in self.resizes.of(Why.ROOM):
             for task in unit.went:
