@@ -265,6 +265,13 @@ class Rooms:
         free = self.books.cells[begin : self.moment + len(self.books.grounds.names) * columns : columns]
         return int(np.max(free, initial=0))
 
+    def has_debt(self) -> bool:
+        """Whether pods that are not ours took anywhere what our tasks hold."""
+        grounds, cells = self.books.grounds, self.books.cells
+        columns, end = grounds.columns, self.moment + len(grounds.names) * grounds.columns
+        first = self.moment + columns - len(grounds.dims)
+        return any(np.any(cells[column:end:columns]) for column in range(first, first + len(grounds.dims)))
+
     def fits(self, node: str, group: TaskGroup) -> bool:
         """Whether one more task of the group can be on the node."""
         return Span([self]).fits(node, group)

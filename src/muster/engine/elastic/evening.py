@@ -54,7 +54,7 @@ class Evener:
         self._left = _MOST_SWAPS
 
     def even_out(self) -> bool:
-        """As many pairs as there are; whether there was any. Who could not give to the first few gives to nobody."""
+        """As many pairs as there are; whether it is worth going on. Who finds no taker among the first few has none."""
         givers = deque(unit for unit in self._tree.from_the_right() if is_giver(unit))
         takers = deque(unit for unit in self._tree.traverse() if is_taker(unit))
         before = self._left
@@ -62,7 +62,7 @@ class Evener:
             if giver.is_untouched and (taker := self._taker_for(giver, takers)) is not None:
                 takers.remove(taker)
                 self._left -= 1
-        return self._left < before
+        return 0 < self._left < before
 
     def _taker_for(self, giver: Unit, takers: Iterable[Unit]) -> Unit | None:
         for taker in islice(takers, _LOOKS):

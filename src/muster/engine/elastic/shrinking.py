@@ -7,7 +7,7 @@ start is looked for; of those in it, only tasks without which it would not start
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -87,7 +87,7 @@ class Line:
     def yield_to(self, job: Job, cluster: str, horizon: Horizon) -> Yield | None:
         """Who gives up what so that the job can start at its min, and where; None if that would not help."""
         there = np.flatnonzero(self._is_there)
-        fits = self._tries(job, cluster, horizon, there)
+        fits = cache(self._tries(job, cluster, horizon, there))
         size = _smallest(fits, len(there), partial(self._would_help, job, cluster, horizon))
         if size is None:
             return None

@@ -32,6 +32,7 @@ from muster.engine.placement import Tasks
 from muster.engine.rooms import Span
 from muster.model.jobs import Job, Profile, Running
 from muster.model.plan import Why
+from muster.model.resources import MICRO
 from muster.model.snapshot import Snapshot
 
 VAIN_SEARCHES = 16  # a turn: heads come in the order of their due, so the first have tried
@@ -183,7 +184,8 @@ class Width:
 
     def make_way(self, horizon: Horizon) -> tuple[Cut, ...]:
         """Who gives up what because more is in use than may be; all of it is done on the horizon."""
-        if not len(self.tree):
+        is_free = horizon.withheld is None and self._policy.max_load == MICRO and not horizon.now.has_debt()
+        if is_free or not len(self.tree):
             return ()
         load = self._load(horizon)
         if not load.is_over:
