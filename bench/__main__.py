@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.calibration import calibration
+from bench.elastic import elastic
 from bench.growth import growth
 from bench.kinds import gpus, profiles, selectors, topology
 from bench.memory import memory
@@ -26,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "topology": topology,
     "profiles": profiles,
     "preemption": preemption,
+    "elastic": elastic,
     "growth": growth,
     "memory": memory,
     "simulate": simulate,

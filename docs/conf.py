@@ -25,7 +25,7 @@ html_theme = "furo"
 html_title = f"Muster {release}"
 html_show_sphinx = False
 
-SECTION_TITLES = {"adr": "Decisions"}
+SECTION_TITLES = {"adr": "Decisions", "concepts": "Concepts"}
 
 
 def section(pattern: str, caption: str = "") -> str:

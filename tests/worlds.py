@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
 from muster.model import events as ev
+from muster.model.calendar import Window
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
@@ -82,9 +83,10 @@ class JobBuilder:
         """Each task has a node for itself."""
         return replace(self, shape={**self.shape, "whole_node": True})
 
-    def tasks(self, least: int, initial: int | None = None) -> JobBuilder:
-        """A gang of that many tasks; elastic when `initial` is larger."""
-        return replace(self, shape={**self.shape, "min": least, "initial": initial or least})
+    def tasks(self, least: int, initial: int | None = None, most: int | None = None) -> JobBuilder:
+        """A gang of that many tasks; elastic when `initial`, or `most`, is larger."""
+        shape = {"min": least, "initial": initial or least, "max": most or initial or least}
+        return replace(self, shape={**self.shape, **shape})
 
     def within(self, hops: int) -> JobBuilder:
         """No two tasks further apart than this."""
@@ -138,7 +140,7 @@ def _group(name: str, asks: dict[str, object], shape: dict[str, Any]) -> TaskGro
         name=name,
         min=least,
         initial=initial,
-        max=initial,
+        max=shape.get("max", initial),
         request=request,
         constraint=Constraint.parse(selector=shape.get("selector")),
         max_hops=shape.get("max_hops"),
@@ -256,6 +258,7 @@ class Knobs:
     reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
+    width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -273,6 +276,7 @@ EXACT = Knobs(
     exact=True, endless=False, script=False, preemption=(Preemption.OFF,), reservations=(1, 1, 2, 3), until_ms=None
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
+WIDTHS = replace(EVERYTHING, width="on")
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
 _MOMENTS = (0, 0, 0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60)
@@ -357,7 +361,25 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         protected_ms=_seconds(chance, 60, 5),
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
+        **(_width_policy(chance) if knobs.width == "on" else {"elastic_every_ms": None}),
     )
+
+
+def _width_policy(chance: Random) -> dict[str, Any]:
+    window = Window(
+        cluster="east",
+        days=frozenset(range(7)),
+        from_ms=_seconds(chance, 20, 40),
+        to_ms=_seconds(chance, 60, 80),
+        withhold=Resources.of({CPU: chance.choice([1, 2, 4]) * 1000, GPU: chance.choice([0, 0, 1]) * 1000}),
+        ahead_ms=_seconds(chance, 0, 10),
+    )
+    return {
+        "elastic_every_ms": _seconds(chance, 5, 5, 1, 7),
+        "max_load": chance.choice([MICRO, MICRO, MICRO, 8 * MICRO // 10]),
+        "uneven_percent": chance.choice([200, 200, 100]),
+        "calendar": (window,) if chance.random() < 0.3 else (),
+    }
 
 
 def _node(knobs: Knobs, chance: Random, cluster: str, name: str) -> Node:
@@ -415,6 +437,9 @@ def _entry(
     candidates: tuple[tuple[str, int], ...] = ()
     if knobs.constraints and chance.random() < 0.2:
         candidates = ((chance.choice(clusters).name, 50),)
+    if knobs.width == "on":
+        optional["level"] = chance.choice([1000, 1000, 100, 10000])
+        optional["freezing_ms"] = _seconds(chance, 0, 5, 12, 30, 300)
     job = Job(
         id=name,
         queue=chance.choice(queues).name,
@@ -425,7 +450,10 @@ def _entry(
         **optional,
     )
     names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]
-    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms) for each in names]
+    work_ms = None
+    if knobs.width == "on" and job.profile.is_elastic and runtime_ms is not None and chance.random() < 0.5:
+        runtime_ms, work_ms = None, 3 * runtime_ms
+    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work_ms=work_ms) for each in names]
 
 
 def _groups(knobs: Knobs, chance: Random) -> tuple[TaskGroup, ...]:
@@ -455,7 +483,8 @@ def _task_group(knobs: Knobs, chance: Random, name: str, *, is_first: bool) -> T
         marks["prefers_close"] = chance.random() < 0.2
     whole_node = knobs.constraints and chance.random() < 0.12
     request = Request.of(given, gpu_milli=milli, whole_node=whole_node)
-    return TaskGroup(name=name, min=least, initial=initial, max=initial, request=request, **marks)
+    most = initial + chance.choice([0, 1, 2, 6]) if knobs.width == "on" and knobs.elastic else initial
+    return TaskGroup(name=name, min=least, initial=initial, max=most, request=request, **marks)
 
 
 _KINDS = ("cancel", "remove", "add", "cordon", "foreign", "queue", "job", "fail", "label", "silent", "cordonQueue")
@@ -495,7 +524,8 @@ def _happening(
             done = ev.QueueChanged(queue=queue, changes={"cordoned": True})
             undone = ev.QueueChanged(queue=queue, changes={"cordoned": False})
         case "job":
-            done = ev.JobChanged(job=job.id, changes=chance.choice([{"priority": 5}, {"priority_class": 5}]))
+            changes = [{"priority": 5}, {"priority_class": 5}, *([{"level": 10}] if knobs.width == "on" else [])]
+            done = ev.JobChanged(job=job.id, changes=chance.choice(changes))
         case "fail":
             done = ev.TaskFailed(job=job.id, group="g0", index=chance.randint(0, 1))
         case "label":

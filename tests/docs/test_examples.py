@@ -102,6 +102,11 @@ def won(job: str) -> Question:
     return lambda it: [(line["cluster"], line["t"] / 60) for line in it.of("won") if line["job"] == job]
 
 
+def widths(job: str) -> Question:
+    """The first three changes of the job's width: when, in minutes, and to how many tasks."""
+    return lambda it: [(line["t"] / 60, line["to"]) for line in it.of("resized") if line["job"] == job][:3]
+
+
 def evictions(it: Told) -> list[tuple[str, str, str]]:
     """(who, for whom, by which rule) of every preemption, in order."""
     return [(line["job"], line["by"], line["rule"]) for line in it.of("preempted")]
@@ -220,7 +225,15 @@ CLAIMS = [
     pytest.param("whole-nodes", nodes("filler-1"), ["n-2"], id="nobody is put beside it"),
     pytest.param("widths", lambda it: len(it.of("started")[1]["tasks"]), 4, id="as wide as fits, from min to initial"),
     pytest.param("widths", lambda it: it.of("resized")[0]["to"], 2, id="tasks above min give way, the job goes on"),
-    pytest.param("widths", starts("serve"), [20], id="and who is below its share starts"),
+    pytest.param("widths", starts("serve"), [20], id="and who waits starts in their place"),
+    pytest.param("widths", evictions, [], id="nobody is evicted for it"),
+    pytest.param(
+        "elastic", widths("explore"), [(5 / 60, 16), (10, 14), (1285 / 60, 13)], id="grows, shrinks, evens out"
+    ),
+    pytest.param("elastic", starts("train"), [10], id="a newcomer starts on a full fleet"),
+    pytest.param("elastic", starts("service"), [1885 / 60], id="within their windows they do not shrink"),
+    pytest.param("calendar", widths("train"), [(5 / 60, 32), (470, 16), (1200, 12)], id="shrinks ahead of the window"),
+    pytest.param("calendar", starts("batch"), [1200], id="who needs withheld room starts when the window closes"),
 ]
 
 
@@ -282,6 +295,7 @@ def test_the_page_on_races_shows_real_output(monkeypatch):
         "docs/scenarios.md",
         "docs/reasons.md",
         "docs/concepts/races.md",
+        "docs/concepts/width.md",
         "docs/explain.md",
         "docs/whatif.md",
         "docs/replay.md",
@@ -318,9 +332,10 @@ def test_the_page_on_scenarios_names_every_event_and_every_key_that_is_not_suppo
     assert [name for name in (*ACTIONS, *QUEUE_KEYS, *sorted(later)) if f"`{name}" not in text] == []
 
 
-def test_the_page_on_scenarios_quotes_lines_that_examples_print():
+def test_pages_quote_lines_that_examples_print():
     printed = {dumps(line) for path in EXAMPLES for line in told(path.stem).log}
-    quoted = [line for block in _fenced("docs/scenarios.md", "json") for line in block.splitlines()]
+    pages = ("docs/scenarios.md", "docs/concepts/width.md")
+    quoted = [line for page in pages for block in _fenced(page, "json") for line in block.splitlines()]
 
     assert {json.loads(line)["event"] for line in quoted} >= {"submitted", "started", "waiting", "preempted", "resized"}
     assert [line for line in quoted if line not in printed] == []

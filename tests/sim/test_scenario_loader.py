@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.model.calendar import Window
 from muster.model.events import (
     ClusterSilent,
     Event,
@@ -100,6 +102,11 @@ def test_an_empty_mapping_is_a_world_without_anything() -> None:
         pytest.param("backfill: 'off'", {"backfill": False}, id="backfill off in quotes"),
         pytest.param("startsPerTurn: 5", {"starts_per_turn": 5}, id="starts per turn"),
         pytest.param("startsPerQueue: 6", {"starts_per_queue": 6}, id="starts per queue"),
+        pytest.param("elasticEvery: 10s", {"elastic_every_ms": 10_000}, id="how often widths are looked at"),
+        pytest.param("elasticEvery: off", {"elastic_every_ms": None}, id="widths that nobody changes"),
+        pytest.param("maxLoad: 0.8", {"max_load": 800_000}, id="a load in micro-units"),
+        pytest.param("uneven: 1.5", {"uneven_percent": 150}, id="what is uneven, in per cent"),
+        pytest.param("coresPerGpu: 2", {"cores_per_gpu": 2000}, id="cores beside a GPU in millicores"),
         pytest.param(
             "weights: {gpu: 8, example.com/fpga: 0.5}",
             {"weights": Weights.of({"cpu": 1, "memory": 0.25, "gpu": 8, "example.com/fpga": 0.5})},
@@ -500,7 +507,9 @@ def test_an_event_may_name_a_node_that_another_adds() -> None:
 @pytest.mark.parametrize(
     "text, path, says",
     [
-        pytest.param("job: []", "job", "did you mean jobs? the keys here are clusters, config", id="an unknown key"),
+        pytest.param(
+            "job: []", "job", "did you mean jobs? the keys here are calendar, clusters, config", id="an unknown key"
+        ),
         pytest.param("jobs: {}", "jobs", "a mapping is not allowed: a list", id="a mapping for a list"),
         pytest.param("jobs: [5]", "jobs[0]", "'5' is not allowed: a mapping", id="a number for a mapping"),
         pytest.param("queues: [{name: a}, {name: a}]", "queues[1].name", "names are unique", id="two queues of a name"),
@@ -610,6 +619,12 @@ def test_a_problem_names_line_key_and_what_is_allowed(text: str, path: str, says
         pytest.param("preemption: maybe", "preemption", "one of on, off, dry-run", id="a wrong word"),
         pytest.param("backfill: 1", "backfill", "on or off", id="a number as a boolean"),
         pytest.param("startsPerTurn: 0", "startsPerTurn", "from 1 to", id="turns that start nothing"),
+        pytest.param("elasticEvery: 0", "elasticEvery", "at least 1 ms", id="widths looked at all the time"),
+        pytest.param("maxLoad: 1.1", "maxLoad", "up to 1", id="more than there is"),
+        pytest.param("uneven: 0.5", "uneven", "from 1 to 100", id="less than even"),
+        pytest.param("uneven: 1.005", "uneven", "two decimals", id="too exact an unevenness"),
+        pytest.param("levels: {Urgent: 0}", "levels.Urgent", "from 1 to 1000000", id="a level of nothing"),
+        pytest.param("coresPerGpu: many", "coresPerGpu", "or off", id="cores that are no number"),
         pytest.param("weights: {cpu: -1}", "weights.cpu", "from 0 to 1000000", id="a negative weight"),
         pytest.param("weights: {cups: 1}", "weights.cups", "cpu, memory", id="a weight of nothing known"),
         pytest.param(
@@ -709,8 +724,10 @@ def test_a_problem_of_a_queue(fields: str, key: str, says: str) -> None:
             "only required node affinity",
             id="a pod affinity",
         ),
-        pytest.param("runtime: {work: 1h, more: 2}", "runtime", "not supported yet", id="work"),
-        pytest.param("runtime: {wrok: 1h}", "runtime", "a duration", id="a mapping as runtime"),
+        pytest.param("runtime: {work: 1h}", "runtime", "only tasks of elastic groups work", id="work of a rigid job"),
+        pytest.param("runtime: {}", "runtime.work", "missing: task-hours", id="a mapping as runtime"),
+        pytest.param("level: Urgent", "level", "one of Experiment, Offline, Normal, Production", id="an unknown level"),
+        pytest.param("freezingWindow: soon", "freezingWindow", "a duration", id="a window that is no duration"),
         pytest.param("groups: []", "groups", "at least one group", id="no groups"),
         pytest.param("groups: [{cpu: 1}]", "groups[0].name", "missing: a name", id="a group without name"),
         pytest.param("cpu: 1, groups: [{name: g}]", "cpu", "beside groups", id="cpu beside groups"),
@@ -884,33 +901,19 @@ def test_a_problem_reads_as_one_sentence() -> None:
     "text, path, key",
     [
         pytest.param("pools: []", "pools", "scenario.pools", id="pools"),
-        pytest.param("calendar: []", "calendar", "scenario.calendar", id="a calendar"),
         pytest.param("budgets: []", "budgets", "scenario.budgets", id="disruption budgets"),
-        pytest.param("config: {elasticEvery: 5s}", "config.elasticEvery", "config.elasticEvery", id="elastic width"),
-        pytest.param("config: {maxLoad: 1.0}", "config.maxLoad", "config.maxLoad", id="load of elastic growth"),
+        pytest.param(
+            world("calendar: [{pool: a, from: '08:00', to: '20:00', withhold: {cpu: 1}}]"),
+            "calendar[0].pool",
+            "calendar.pool",
+            id="room of a pool that is withheld",
+        ),
         pytest.param("jobs: [{name: a, pool: p}]", "jobs[0].pool", "job.pool", id="a job's pool"),
-        pytest.param("jobs: [{name: a, level: Normal}]", "jobs[0].level", "job.level", id="a level"),
-        pytest.param(
-            "jobs: [{name: a, freezingWindow: 5m}]", "jobs[0].freezingWindow", "job.freezingWindow", id="freezing"
-        ),
-        pytest.param("jobs: [{name: a, runtime: {work: 8h}}]", "jobs[0].runtime", "job.runtime=work", id="work"),
-        pytest.param(
-            "jobs: [{name: a, groups: [{name: g, min: 1, max: 2}]}]",
-            "jobs[0].groups[0].max",
-            "group.max>initial",
-            id="an elastic group",
-        ),
         pytest.param(
             "events: [{at: 1, setPool: {name: a}}]", "events[0].setPool", "event.setPool", id="a change of pool"
         ),
         pytest.param(
             "events: [{at: 1, deletePool: a}]", "events[0].deletePool", "event.deletePool", id="an end of pool"
-        ),
-        pytest.param(
-            "jobs: [{name: a}]\nevents: [{at: 1, setJob: {name: a, level: Offline}}]",
-            "events[0].setJob.level",
-            "setJob.level",
-            id="another level",
         ),
     ],
 )
@@ -961,6 +964,92 @@ def test_more_events_than_anyone_can_hold_are_refused() -> None:
 
     assert (problem.path, problem.line) == ("events[2].cancel", 2)
     assert "more than 2000000 changes of jobs" in problem.message
+
+
+# --- width --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "days, numbers",
+    [
+        pytest.param("", range(7), id="every day if none is named"),
+        pytest.param("days: all, ", range(7), id="all days"),
+        pytest.param("days: mon-fri, ", range(5), id="working days"),
+        pytest.param("days: sat, ", [5], id="one day"),
+        pytest.param("days: 'mon,wed', ", [0, 2], id="two days"),
+        pytest.param("days: sat-mon, ", [5, 6, 0], id="over the end of the week"),
+    ],
+)
+def test_the_days_of_a_window(days: str, numbers: Iterable[int]) -> None:
+    entry = f"{{{days}from: '08:00', to: '20:00', withhold: {{cpu: 64, gpu: 1}}, shrinkAhead: 10m}}"
+
+    (window,) = parse(world(f"calendar: [{entry}]")).policy.calendar
+
+    assert window == Window(
+        cluster="east",
+        days=frozenset(numbers),
+        from_ms=8 * HOUR,
+        to_ms=20 * HOUR,
+        withhold=Resources.of({"cpu": 64_000, "nvidia.com/gpu": 1000}),
+        ahead_ms=10 * MINUTE,
+    )
+
+
+@pytest.mark.parametrize(
+    "entry, key, says",
+    [
+        pytest.param("from: '8', to: '20:00', withhold: {cpu: 1}", "from", "a time of day", id="no time of day"),
+        pytest.param("to: '20:00', withhold: {cpu: 1}", "from", "missing", id="no beginning"),
+        pytest.param("from: '08:00', to: '24:01', withhold: {cpu: 1}", "to", "up to", id="after midnight"),
+        pytest.param("from: '08:00', to: '20:00'", "withhold", "missing", id="nothing withheld"),
+        pytest.param(
+            "days: weekdays, from: '08:00', to: '20:00', withhold: {cpu: 1}", "days", "such as mon-fri", id="odd days"
+        ),
+        pytest.param(
+            "cluster: west, from: '08:00', to: '20:00', withhold: {cpu: 1}", "cluster", "east", id="an unknown cluster"
+        ),
+    ],
+)
+def test_a_problem_of_the_calendar(entry: str, key: str, says: str) -> None:
+    (problem,) = problems_of(world(f"calendar: [{{{entry}}}]"))
+
+    assert (problem.line, problem.path) == (3, f"calendar[0].{key}")
+    assert says in problem.message
+
+
+def test_levels_may_be_added_and_changed() -> None:
+    text = (
+        "config: {levels: {Urgent: 50000, Offline: 200}}\njobs: [{name: a, level: Urgent}, {name: b, level: Offline}]"
+    )
+
+    assert [job.level for job in jobs_of(world(text))] == [50_000, 200]
+
+
+def test_a_level_may_be_changed_while_a_job_runs() -> None:
+    text = "jobs: [{name: a}]\nevents: [{at: 1, setJob: {name: a, level: Production}}]"
+
+    assert events_of(world(text)) == [(1000, JobChanged(job="a", changes={"level": 10_000}))]
+
+
+def test_work_is_told_in_task_hours() -> None:
+    (one,) = parse(world("jobs: [{name: a, runtime: {work: 8h}, groups: [{name: g, min: 1, max: 4}]}]")).jobs
+
+    assert (one.runtime_ms, one.work_ms) == (None, 8 * HOUR)
+
+
+def test_jobs_with_gpus_get_the_cores_they_need_beside_them() -> None:
+    (job,) = jobs_of(world("config: {coresPerGpu: 2}\njobs: [{name: a, gpu: 2}]"))
+
+    assert job.profile.least["cpu"] == 4000
+
+
+def test_jobs_that_ask_for_too_few_cores_beside_their_gpus_are_refused() -> None:
+    (problem,) = problems_of(world("config: {coresPerGpu: 2}\njobs: [{name: a, gpu: 2, cpu: 1}]"))
+
+    assert (problem.path, problem.message) == (
+        "jobs[0].cpu",
+        "'1' is not allowed: at least 4000m: a GPU needs 2000m of CPU beside it (config: coresPerGpu)",
+    )
 
 
 # --- the public example -------------------------------------------------------------------------

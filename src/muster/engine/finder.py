@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from muster.engine.elastic.width import Cut, Width
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import Face
 from muster.engine.ledger import Ledger
@@ -26,12 +27,13 @@ from muster.model.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Where a job can start now; `units` must give way for it. `by_right`: whatever was promised on guesses;
-    `is_in_place`: all rooms are as they will be then."""
+    """Where a job can start now; `units` must give way for it, those who shrink give up `cuts`. `by_right`: whatever
+    was promised on guesses; `is_in_place`: all rooms are as they will be then."""
 
     cluster: str
     tasks: Tasks
     units: tuple[Unit, ...] = ()
+    cuts: tuple[Cut, ...] = ()
     by_right: bool = False
     is_in_place: bool = False
 
@@ -45,6 +47,7 @@ class Finder:
         self.fleet = snapshot.fleet
         self.ledger = ledger
         self.horizon = Horizon(snapshot, stays, ledger.shapes, face)
+        self.width = Width(snapshot, ledger, self.horizon)
         self._full: set[Profile] = set()
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
@@ -82,6 +85,8 @@ class Finder:
                     return Placed(cluster=cluster, tasks=found)
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
+        if (shrunk := self._by_shrinking(job, clusters)) is not None:
+            return shrunk
         blocked = self._why_not(job, clusters)
         evicting = self._by_preemption(job, clusters, blocked)
         if evicting is None:
@@ -89,6 +94,14 @@ class Finder:
         if self.policy.preemption is Preemption.ON:
             return evicting
         return replace(blocked, would_evict=evicting.units)
+
+    def _by_shrinking(self, job: Job, clusters: tuple[str, ...]) -> Placed | None:
+        """The job in the place of tasks above min, which others give up for it."""
+        for cluster in clusters:
+            if (found := self.width.room_for(job, cluster, self.horizon)) is not None:
+                self.horizon = found.horizon
+                return Placed(cluster=cluster, tasks=found.tasks, cuts=found.cuts)
+        return None
 
     def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
         """Whether only promises are in the way. A profile for which there is no room at all is not tried again."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine import runs
+from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
@@ -24,7 +26,7 @@ from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, Rights, Stays
 from muster.engine.table import NONE
-from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
+from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task, TaskGroup
 from muster.model.names import NameKey
 from muster.model.snapshot import Snapshot
 
@@ -36,6 +38,7 @@ class Promised:
     job: Job
     reservation: Reservation
     rooms: Rooms
+    sheds: frozenset[str] = frozenset()  # elastic jobs that are to be narrower by then
 
     @property
     def order(self) -> tuple[int, NameKey]:
@@ -53,6 +56,17 @@ class Promised:
         return self.reservation.start_ms <= moment_ms < self.end_ms
 
 
+class Spare(NamedTuple):
+    """A task above its job's min, which may be gone by the moment someone else is promised its room."""
+
+    job: str
+    group: TaskGroup
+    task: Task
+
+
+SpareOn = Callable[[str, int], Iterable[Spare]]
+"""Those on a node by a moment, first to go first."""
+
 _FIRST_TO_TRY = 256  # of those who leave
 _REMEMBERED = 4  # sets of promises
 
@@ -66,17 +80,20 @@ class Horizon:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(Floor.of(snapshot), face=face)
+        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=self.policy.cores_per_gpu)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
+        self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays
         self.promised: dict[str, Promised] = {}
         self._known: list[tuple[int, list[Kept]]] = []  # promises that were kept together, when so many had moved
+        self.spare: SpareOn | None = None
 
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
         other = object.__new__(Horizon)
         other.fleet, other.policy, other.now_ms, other.asks = self.fleet, self.policy, self.now_ms, self.asks
         other.now = self.now.copy()
+        other.withheld, other.spare = self.withheld and self.withheld.on(other.now), self.spare
         other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._known = []
@@ -87,6 +104,16 @@ class Horizon:
                 other.stays.start(replace(run, tasks=left))
         other._rebuild()
         return other
+
+    def narrow(self, row: int, run: Running, gone: Tasks) -> int:
+        """Who was in this row goes on as this run, without some tasks; returns its row. Promises are to be renewed."""
+        self.now.give_all(run.job.profile, gone)
+        self.stays.leave(row)
+        return self.stays.start(run)
+
+    def renew(self) -> bool:
+        """Work out anew what is promised; False if a firm promise finds no room."""
+        return self._rebuild()
 
     def place_without(self, rows: list[int], job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
         """The job's tasks at its min if these were gone, taken in place; and how to undo all of it.
@@ -261,7 +288,8 @@ class Horizon:
         Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
         """
         order = sorted(self.promised.values(), key=lambda it: it.order)
-        if stays == NONE and self._recall(order):
+        may_recall = stays == NONE and self.spare is None and self.withheld is None
+        if may_recall and self._recall(order):
             return True
         guessed: list[tuple[int, set[str]]] = []
         guesses = [it.reservation for it in order if not it.reservation.is_firm]
@@ -271,11 +299,12 @@ class Horizon:
             moment_ms, rooms = it.reservation.start_ms, self.now.copy()
             self._let_go(rooms, self.stays.stated_by(moment_ms))
             left = [(row, nodes) for row, nodes in guessed if row != stays]
+            shed: dict[Spare, None] = {}
             for other in order:
-                if other.is_under_way(moment_ms) and not self._keep(rooms, other, left):
+                if other.is_under_way(moment_ms) and not self._keep(rooms, other, left, shed):
                     return False
-            it.rooms = rooms
-        if stays == NONE and order:
+            it.rooms, it.sheds = rooms, frozenset(spare.job for spare in shed)
+        if may_recall and order:
             kept = [(it.job, it.reservation, it.rooms) for it in order]
             self._known = [*self._known[1 - _REMEMBERED :], (self.stays.moves, kept)]
         return True
@@ -298,11 +327,14 @@ class Horizon:
             moves, _ = self.stays.moves_of(rows, rooms.books.grounds, self.asks)
             rooms.give_back(rooms.books.from_array(moves))
 
-    def _keep(self, rooms: Rooms, it: Promised, guessed: list[tuple[int, set[str]]]) -> bool:
-        """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
+    def _keep(self, rooms: Rooms, it: Promised, guessed: list[tuple[int, set[str]]], shed: dict[Spare, None]) -> bool:
+        """Take the promised room. Tasks above min leave first; only for a promise that rests on guesses, those of
+        unknown end as well."""
         for task in it.reservation.tasks:
             group = it.job.profile.group(task.group)
             while not rooms.holds(task, group):
+                if self.spare is not None and self._shed(rooms, task.node, it.reservation.start_ms, shed):
+                    continue
                 if it.reservation.is_firm:
                     return False
                 leaver = next((place for place, (_, nodes) in enumerate(guessed) if task.node in nodes), None)
@@ -311,6 +343,15 @@ class Horizon:
                 row, _ = guessed.pop(leaver)
                 self._let_go(rooms, np.array([row]))
             rooms.take(task.node, group, task.devices)
+        return True
+
+    def _shed(self, rooms: Rooms, node: str, moment_ms: int, shed: dict[Spare, None]) -> bool:
+        """One more task above min is taken to be gone from the node by then; False if there is none left."""
+        spare = next((it for it in self.spare(node, moment_ms) if it not in shed), None) if self.spare else None
+        if spare is None:
+            return False
+        shed[spare] = None
+        rooms.give(node, spare.group, spare.task.devices)
         return True
 
 

@@ -212,6 +212,19 @@ class Ledger:
             return None
         return self.shapes.resources_of(self.columns.user_held[self._users[user]])
 
+    def user_number(self, user: str) -> int:
+        """The number of a user with a quota; -1 for others."""
+        return self._users[user] if user in self.quotas else -1
+
+    def has_quota_for(self, job: Job, asks: Resources) -> bool:
+        """Whether the job's queue and user may hold so much more."""
+        books, more = self.columns, self.shapes.row(asks)
+        queue, user = self.queues[job.queue].number, self.user_number(job.user)
+        is_over = (more > 0) & (books.held[queue] + more > books.quota[queue])
+        if user >= 0:
+            is_over |= (more > 0) & (books.user_held[user] + more > books.user_quota[user])
+        return not bool(is_over.any())
+
     # -- writing ---------------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -263,6 +276,12 @@ class Ledger:
         self._evicted.add(job.queue)
         if whole:
             self._release_whole(job, run.charge)
+
+    def widen(self, job: Job, tasks: tuple[Task, ...]) -> None:
+        """A running job gets these tasks on top."""
+        amounts, usage = self._of(job.profile, tasks), usage_of(job.profile, tasks, self.weights)
+        self._hold(job, amounts, usage)
+        self._count_started(job.queue, amounts, usage)
 
     def _least(self, profile: Profile) -> Ints:
         least: Ints = self.shapes.least[self.shapes.number(profile)]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine import waiting
+from muster.engine.elastic.resizes import Resizes
 from muster.engine.filled import Filled
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
@@ -191,6 +192,7 @@ class Minutes:
         self.evictions: list[Evict] = []
         self.starts = 0
         self.changes = 0
+        self._shrinks = 0
         self._actions: list[Action | Filled] = []
         self._moved: list[tuple[str, Verdict] | Filled] = []
 
@@ -206,6 +208,16 @@ class Minutes:
         self.starts += len(filled)
         self.changes += len(filled)
 
+    @property
+    def gave_way(self) -> int:
+        """How often someone gave up room, and with it what limits count."""
+        return len(self.evictions) + self._shrinks
+
+    def shrink(self) -> None:
+        """Someone goes on with fewer tasks."""
+        self._shrinks += 1
+        self.changes += 1
+
     def evict(self, action: Evict) -> None:
         """Someone gives way."""
         self.evictions.append(action)
@@ -214,9 +226,10 @@ class Minutes:
         """What became of a job that does not stay where it was."""
         self._moved.append((job, verdict))
 
-    def actions(self, pending: set[str]) -> Sequence[Action]:
-        """Evictions first; `pending` jobs keep the last promise made to them."""
-        lasting = [*self.evictions, *self._lasting(pending)]
+    def actions(self, pending: set[str], resizes: Resizes) -> Sequence[Action]:
+        """Those who shrink and evictions first, growth last; `pending` jobs keep the last promise made to them."""
+        shrinks, growths = resizes.actions()
+        lasting = [*shrinks, *self.evictions, *self._lasting(pending), *growths]
         many = sum(len(part) if isinstance(part, Filled) else 1 for part in lasting)
 
         return Made(lambda: chain.from_iterable(map(_spread, lasting)), many, passes=True)

@@ -23,6 +23,7 @@ from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.resources import Weights
 from muster.model.snapshot import Lane, Snapshot
+from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
 _LOOKS = 64
@@ -64,6 +65,8 @@ class _Rest(NamedTuple):
     time_limit_ms: int | None
     retries: int
     after: tuple[str, ...]
+    level: int
+    freezing_ms: int
 
 
 class Names:
@@ -179,21 +182,24 @@ class Roll:
         rows, lanes = self._rows.cells, self._lanes.cells
         assert job_id is not None, f"row {row} is empty"
         lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
-        job_set, expected_ms, time_limit_ms, retries, after = ("", known_ms, None, 0, ()) if rest is None else rest
+        if rest is None:
+            rest = _Rest("", known_ms, None, 0, (), NORMAL, FREEZING_MS)
         return Job(
             id=job_id,
             queue=self.queues.names[lanes["queue"][lane]],
             profile=self.profiles.names[lanes["profile"][lane]],
             submit_ms=rows["submit"][row],
             user=user,
-            job_set=job_set,
+            job_set=rest.job_set,
             priority_class=lanes["priority_class"][lane],
             priority=lanes["priority"][lane],
             lifetime_ms=lifetime_ms,
-            expected_ms=expected_ms,
-            time_limit_ms=time_limit_ms,
-            retries=retries,
-            after=after,
+            expected_ms=rest.expected_ms,
+            time_limit_ms=rest.time_limit_ms,
+            retries=rest.retries,
+            after=rest.after,
+            level=rest.level,
+            freezing_ms=rest.freezing_ms,
         )
 
     def lanes_of(self, queue: str) -> tuple[Lane, ...]:
@@ -300,8 +306,10 @@ class Roll:
         rows["known"][row] = NONE if known_ms is None else known_ms
         rows["user"][row] = self.users.number(job.user)
         rows["lane"][row] = lane
-        if job.job_set or job.time_limit_ms is not None or job.retries or job.after:
-            self._rest[row] = _Rest(job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after)
+        if job.job_set or job.time_limit_ms is not None or job.retries or job.after or _is_special(job):
+            self._rest[row] = _Rest(
+                job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after, job.level, job.freezing_ms
+            )
         self._link(row, lane, self._before(job, lane))
         self._count(self._lanes.cells["profile"][lane], 1)
 
@@ -405,3 +413,8 @@ class Roll:
         queue, profile = lanes["queue"][lane], lanes["profile"][lane]
         del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane]]
         self._free_lanes.append(lane)
+
+
+def _is_special(job: Job) -> bool:
+    """Whether its width is served otherwise than most."""
+    return job.level != NORMAL or job.freezing_ms != FREEZING_MS

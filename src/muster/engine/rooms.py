@@ -18,7 +18,7 @@ import numpy.typing as npt
 from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, changes, counting, fitting, gangs, indexing, leaving, placing, yielding
+from muster.engine.kernels import Face, changes, counting, fitting, gangs, growing, indexing, leaving, placing, yielding
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
@@ -44,6 +44,7 @@ class Kernels:
         self.count_heads = face(counting.count_heads)
         self.count_lacking = face(counting.count_lacking)
         self.free_until_enough = face(leaving.free_until_enough)
+        self.grow = face(growing.grow)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
         self.place = face(gangs.place)
@@ -67,7 +68,7 @@ def _kernels_of(face: Face) -> Kernels:
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, floor: Floor, face: Face | None) -> None:
+    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int) -> None:
         self.grounds = grounds = floor.grounds
         self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
@@ -75,7 +76,7 @@ class Books:
         self._size = 1 + len(grounds.names) * grounds.columns  # of a block
         self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
         self.first = placing.RING + ring + 1
-        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first))
+        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu))
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
@@ -89,6 +90,16 @@ class Books:
     def _write(self, moment: int, rooms: Cells) -> None:
         self.cells[moment : moment + self._size - 1] = rooms
         self.cells[moment - 1] = 0  # it has no index
+
+    def table(self, moment: int) -> Ints:
+        """A copy of the rooms of a moment, one row each."""
+        cells = self.cells[moment : moment + self._size - 1]
+        return np.array(cells, np.int64).reshape(len(self.grounds.names), self.grounds.columns)
+
+    def overwrite(self, moment: int, rooms: Ints) -> None:
+        """The rooms of a moment are others, in more ways than the ring of changes could tell."""
+        self._write(moment, self.from_array(rooms))
+        self.cells[placing.CHANGES] += self.cells[placing.RING_SIZE] + 1
 
     def new_moment(self) -> int:
         """Where the rooms of another moment can lie."""
@@ -192,9 +203,9 @@ class Rooms:
         self._trial: Cells | None = None
 
     @classmethod
-    def of(cls, floor: Floor, *, face: Face | None = None) -> Rooms:
-        """The rooms as they are."""
-        books = Books(floor, face)
+    def of(cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0) -> Rooms:
+        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one."""
+        books = Books(floor, face, cores_per_gpu)
         rooms = cls(books, books.now)
         if not books.listed:
             rooms._index_as_on(floor)
@@ -250,6 +261,19 @@ class Rooms:
         index = books.no_index if self._index is None else self._index
         return books.grounds.ground(listed=books.listed), books.cells, index
 
+    def table(self) -> Ints:
+        """A copy of all rooms, one row each."""
+        return self.books.table(self.moment)
+
+    def empties(self) -> Ints:
+        """A copy of all rooms as they would be without our tasks."""
+        return self.books.table(self.books.first)
+
+    def overwrite(self, rooms: Ints, empties: Ints) -> None:
+        """The rooms are these from now on: what was known about them is forgotten."""
+        self.books.overwrite(self.moment, rooms)
+        self.books.overwrite(self.books.first, empties)
+
     def room(self, node: str) -> Room:
         """What is free on the node."""
         return self.books.grounds.room_of(self.books.row(self.moment, node))
@@ -259,6 +283,13 @@ class Rooms:
         columns, begin = self.books.grounds.columns, self.moment + placing.FREE + dim
         free = self.books.cells[begin : self.moment + len(self.books.grounds.names) * columns : columns]
         return int(np.max(free, initial=0))
+
+    def has_debt(self) -> bool:
+        """Whether pods that are not ours took anywhere what our tasks hold."""
+        grounds, cells = self.books.grounds, self.books.cells
+        columns, end = grounds.columns, self.moment + len(grounds.names) * grounds.columns
+        first = self.moment + columns - len(grounds.dims)
+        return any(np.any(cells[column:end:columns]) for column in range(first, first + len(grounds.dims)))
 
     def fits(self, node: str, group: TaskGroup) -> bool:
         """Whether one more task of the group can be on the node."""
@@ -332,6 +363,11 @@ class Span:
         number, at = self.books.grounds.group_number(group), self.books.grounds.number[node]
         chosen = self.books.kernels.take_one(*self.moments[0].cells(), self.trial(1), number, at)
         return devices_of(chosen)
+
+    def put(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
+        """Put a task on the node, on these very devices."""
+        moves = self.books.move(node, group, devices)
+        self.books.kernels.put(*self.moments[0].cells(), self.trial(1), moves, True)
 
     def give(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
         """Take a task away from the node, at every moment."""

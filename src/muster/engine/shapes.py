@@ -32,6 +32,7 @@ class ShapeTable:
         self.least = np.zeros((0, 0), np.int64)
         self.asks_gpu = np.zeros(0, np.int64)
         self.is_rigid = np.zeros(0, np.int64)
+        self.is_elastic = np.zeros(0, np.int64)
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
         self._fleet: Fleet | None = None
@@ -53,7 +54,7 @@ class ShapeTable:
         size, width = len(self.profiles), len(self.resources)
         if size > len(self.usage) or width > self.least.shape[1]:
             room = max(size, 2 * len(self.usage)) if size > len(self.usage) else len(self.usage)
-            for name in ("usage", "asks_gpu", "is_rigid", "never_fits"):
+            for name in ("usage", "asks_gpu", "is_rigid", "is_elastic", "never_fits"):
                 setattr(self, name, _widened(getattr(self, name), room))
             least = np.zeros((room, width), np.int64)
             least[: self._known, : self.least.shape[1]] = self.least[: self._known]
@@ -62,6 +63,7 @@ class ShapeTable:
             self.usage[number] = least_usage_of(profile, self.weights)
             self.asks_gpu[number] = profile.asks_gpu
             self.is_rigid[number] = all(group.min == group.initial for group in profile.groups)
+            self.is_elastic[number] = profile.is_elastic
             self.never_fits[number] = _UNKNOWN
             self.least[number] = self.row(profile.least)
         self._known = size

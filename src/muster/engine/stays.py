@@ -308,6 +308,13 @@ class Stays:
         tasks[ours] = self.fresh.tasks[places[ours]]
         return tasks, owner
 
+    def tasks_at(self, rows: Ints, places: Ints) -> Ints:
+        """For each row the task in a place among its own."""
+        where, tasks = self.column(runs.FIRST, rows) + places, np.empty((len(rows), 3), np.int64)
+        ours = rows >= self._base
+        tasks[~ours], tasks[ours] = self.resident.table.tasks[where[~ours]], self.fresh.tasks[where[ours]]
+        return tasks
+
     def moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints]:
         """The tasks of rows as kernels see them: group, node, devices; and for each row how many come by its end."""
         tasks, owner = self._tasks_of(rows)

@@ -5,7 +5,8 @@
 3. Hear the aged: who has waited for very long takes a free reservation ahead of class and flow.
 4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
-5. Close: one verdict each, and when to look again if nothing happens.
+5. Set widths: elastic jobs take what nobody who waits can use (muster.engine.elastic).
+6. Close: one verdict each, and when to look again if nothing happens.
 
 Steps 2 to 4 make a round. What one round did may open a way for another job, so there are rounds until one
 changes nothing: then the same moment planned again gives an empty plan.
@@ -15,12 +16,15 @@ Pure. Why this order: docs/adr/0005-reservations-and-backfill.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from muster.engine import waiting
+from muster.engine.elastic.width import Cut
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
+from muster.engine.garbage import in_one_go
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import suited_to
 from muster.engine.kernels.filling import NO_ROOM, OVER_SHARE, Care, Field
@@ -57,9 +61,11 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
 
 def _decided(snapshot: Snapshot) -> _Turn:
     turn = _Turn(snapshot)
+    turn.make_way()
     turn.go_round()
-    while turn.may_change_more():
+    while turn.may_change_more() or turn.make_way():
         turn.go_round()
+    turn.grow()
     return turn
 
 
@@ -91,8 +97,9 @@ class _Turn:
         self.ledger.settle()
         self.horizon.promised.clear()
         self.lines.reopen()
+        self.finder.width.reopen()
         self.round = Round()
-        self._before = (len(self.minutes.evictions), self.minutes.changes)
+        self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
         self.keep_promises()
         self.hear_the_aged()
@@ -109,7 +116,7 @@ class _Turn:
         has_promises = bool(self.pending or self.horizon.promised)
         is_on = self.policy.preemption is Preemption.ON
         may_evict = is_on and bool(self.horizon.stays.givers.many.any())
-        return len(self.minutes.evictions) > evicted or has_promises or may_evict or self._heard_aged
+        return self.minutes.gave_way > evicted or has_promises or may_evict or self._heard_aged
 
     @property
     def horizon(self) -> Horizon:
@@ -231,7 +238,7 @@ class _Turn:
 
     def _care(self) -> Care:
         """Whom filling must not set aside by itself: who may reserve, or may take from others."""
-        may_take = self.finder.may_anyone_give_way()
+        may_take = self.finder.may_anyone_give_way(), self.finder.width.may_anyone_shrink()
         books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised), may_take)
         if self._care_as_of != books:
             self._care_as_of, self._last_care = books, self._who_needs_care()
@@ -239,8 +246,8 @@ class _Turn:
 
     def _who_needs_care(self) -> Care:
         promised, policy = self.horizon.promised.values(), self.policy
-        kinds = [0, 0]
-        if len(promised) < policy.reservations_in_all:
+        kinds = [int(self.finder.width.may_anyone_shrink())] * 2
+        if not any(kinds) and len(promised) < policy.reservations_in_all:
             for kind in (False, True):
                 taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
                 kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
@@ -331,6 +338,7 @@ class _Turn:
     def _start(self, job: Job, attempt: int, placed: Placed, *, charge: int = 0, kept_promise: bool = False) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
+        self._shrink(placed.cuts)
         # Room taken by right of preemption is not borrowed from any promise.
         overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
         run = Running(
@@ -366,6 +374,7 @@ class _Turn:
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
+        self.finder.width.gone(run.job.id)
         self.finder.evicted(len(unit.tasks))
         self.lines.forget_full()
         self.minutes.evict(
@@ -373,7 +382,36 @@ class _Turn:
         )
         self.minutes.moved(run.job.id, Victim(rule=unit.rule, by=head.id, whole=unit.whole))
 
-    # -- 5. closing ------------------------------------------------------------------------------------
+    # -- 5. width --------------------------------------------------------------------------------------
+
+    def make_way(self) -> bool:
+        """Elastic jobs shrink where more is in use than may be; whether that, or what is withheld, changed any room."""
+        cuts = self.finder.width.make_way(self.horizon)
+        self._shrink(cuts)
+        withheld = self.horizon.withheld
+        is_moved = withheld is not None and withheld.keep()
+        if is_moved:
+            self.finder.evicted(0)
+            self.lines.forget_full()
+        return bool(cuts) or is_moved
+
+    def grow(self) -> None:
+        """Elastic jobs take what nobody who waits can use; whoever only waits for the next turn could use all."""
+        if Reason.RATE_LIMIT not in self.round.reasons:
+            waiting = len(self.roll) + len(self.snapshot.pending) - self.minutes.starts
+            with in_one_go():
+                self.finder.width.grow(self.horizon, anyone_waits=waiting > 0 or bool(self.minutes.evictions))
+            self.finder.started(0)  # what others lack has changed
+
+    def _shrink(self, cuts: Iterable[Cut]) -> None:
+        """Tasks above min are given up: the rooms are written already."""
+        for cut in cuts:
+            self.ledger.evict(cut.run, cut.tasks, whole=False)
+            self.finder.evicted(len(cut.tasks))
+            self.lines.forget_full()
+            self.minutes.shrink()
+
+    # -- 6. closing ------------------------------------------------------------------------------------
 
     def close(self) -> Plan:
         """The plan, evictions first."""
@@ -383,12 +421,15 @@ class _Turn:
             others.append((held.job.id, waiting.held(held)))
         self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
+        width_ms = self.finder.width.wake_ms(self.horizon)
         return Plan(
             now_ms=self.now_ms,
-            actions=self.minutes.actions(set(self.pending)),
+            actions=self.minutes.actions(set(self.pending), self.finder.width.resizes),
             verdicts=self.minutes.verdicts(self.round, others, self.fleet),
             heads=self.lines.first_heads(),
-            wake_ms=next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round),
+            wake_ms=min((it for it in (waits_ms, width_ms) if it is not None), default=None),
+            waits_ms=waits_ms,
         )
 
 

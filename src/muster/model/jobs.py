@@ -14,6 +14,7 @@ from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
 from muster.model.nodes import Request
 from muster.model.resources import GPU, NOTHING, Resources, Weights
+from muster.model.width import FREEZING_MS, NORMAL, Serving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,8 @@ class Job:
     time_limit_ms: int | None = None
     retries: int = 0
     after: tuple[str, ...] = ()
+    level: int = NORMAL
+    freezing_ms: int = FREEZING_MS
     _key: NameKey | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -180,7 +183,7 @@ NEVER_MS = 1 << 62  # later than anything
 class Running:
     """A started attempt. `overtook`: the reserved jobs it passed on the strength of its lifetime alone.
 
-    `end_ms` is when it will end as far as anyone told us, else NEVER_MS.
+    `end_ms` is when it will end as far as anyone told us, else NEVER_MS; `serving`: what an elastic job was given.
     """
 
     job: Job
@@ -191,6 +194,7 @@ class Running:
     protected_until_ms: int = 0
     overtook: tuple[str, ...] = ()
     charge: int = 0
+    serving: Serving | None = None
     end_ms: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

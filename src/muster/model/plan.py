@@ -1,7 +1,7 @@
 """A plan: what a turn decided, action by action, and one verdict for every job.
 
-Actions stand in the order of their effects: evictions first, so that a node may be promised twice
-inside one turn but is never over-full.
+Actions stand in the order of their effects: jobs that shrink and evictions first, so that a node may be
+promised twice inside one turn but is never over-full; growth last.
 """
 
 from __future__ import annotations
@@ -74,7 +74,30 @@ class Promise(NamedTuple):
     reservation: Reservation | None
 
 
-Action = Evict | Return | Admit | Start | Promise
+class Why(Enum):
+    """Why a job's width changes (design.md 5.6)."""
+
+    GROWTH = "growth"  # there is room nobody waits for
+    ROOM = "room"  # a job that waits starts in it
+    LOAD = "load"  # more is in use than may be, or than the calendar leaves
+    EVENNESS = "evenness"  # one was served much more than another, which takes its place
+
+
+class Resize(NamedTuple):
+    """Tasks of a group come (`added`) or go (`removed`), never both; `by`: the jobs that take their room."""
+
+    job: str
+    attempt: int
+    group: str
+    before: int
+    after: int
+    why: Why
+    added: tuple[Task, ...] = ()
+    removed: tuple[Task, ...] = ()
+    by: tuple[str, ...] = ()
+
+
+Action = Evict | Return | Admit | Start | Promise | Resize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +187,8 @@ class Verdicts(Mapping[str, Verdict]):
 class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
 
-    `wake_ms` is the first later moment at which time alone could change the decision.
+    `wake_ms` is the first later moment at which time alone could change the decision. `waits_ms` counts only what
+    could change for those who wait: widths of those who run may change for ever.
     """
 
     now_ms: int
@@ -172,6 +196,7 @@ class Plan:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     heads: Mapping[str, str] = field(default_factory=dict)
     wake_ms: int | None = None
+    waits_ms: int | None = None
 
     @property
     def is_empty(self) -> bool:

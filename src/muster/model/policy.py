@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from muster.model.calendar import Window
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -55,6 +56,11 @@ class Policy:
     unknown_end_ms: int = 10 * MINUTE_MS
     reestimate_ms: int = 10 * SECOND_MS
     share_memory_ms: int = 30 * DAY_MS
+    elastic_every_ms: int | None = 5 * SECOND_MS  # None: widths change by preemption and loss only
+    max_load: int = MICRO  # of a cluster, that growth may fill
+    uneven_percent: int = 200  # of the least served: who has more gives one up
+    calendar: tuple[Window, ...] = ()
+    cores_per_gpu: int = 0  # millicores
 
     @property
     def flow_step_ms(self) -> int:

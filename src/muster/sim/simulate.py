@@ -15,6 +15,7 @@ from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
 from muster.state.state import Listener, State
+from muster.state.work import Work
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64
@@ -57,7 +58,9 @@ class Simulation:
     ) -> None:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
-        self.runtimes = {entry.job.id: entry.runtime_ms for entry in scenario.jobs}
+        self.runtimes = {
+            entry.job.id: entry.runtime_ms if entry.work_ms is None else Work(entry.work_ms) for entry in scenario.jobs
+        }
         self.state = State(scenario.policy)
         self.state.listener = listener
         for event in _opening(scenario):
@@ -72,7 +75,7 @@ class Simulation:
             self.run.expect(scripted.at_ms, scripted.event)
         self._told: dict[str, Reason] = {}
 
-    def _runtime(self, run: Running) -> int | None:
+    def _runtime(self, run: Running) -> int | Work | None:
         return self.runtimes[run.job.id]
 
     def __iter__(self) -> Iterator[Tick]:

@@ -18,6 +18,7 @@ from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 from muster.sim.summary import Summary
 from muster.state.forecast import stated_or_guessed
+from muster.state.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +63,12 @@ class Prediction(Simulation):
         self.guesses: list[int] = []
         super().__init__(scenario, estimates=False)
 
-    def _runtime(self, run: Running) -> int | None:
-        real_ms = super()._runtime(run)
-        is_seen = real_ms is not None and run.started_ms + real_ms <= self.at_ms
+    def _runtime(self, run: Running) -> int | Work | None:
+        real = super()._runtime(run)
+        # How much work there is to do was stated; how long that takes depends on widths.
+        is_seen = isinstance(real, Work) or (real is not None and run.started_ms + real <= self.at_ms)
         if is_seen or self.knows_runtimes:
-            return real_ms
+            return real
         runtime_ms, is_guess = stated_or_guessed(run, self.at_ms, self.state.policy)
         if is_guess:
             self.guesses.append(run.started_ms + runtime_ms)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from muster.model import events as ev
 from muster.model.jobs import Running, Task
+from muster.model.plan import Resize
 
 
 def after_losing(run: Running, gone: Iterable[Task], cause: str, *, retries_left: int) -> list[ev.Event]:
@@ -21,6 +22,15 @@ def after_losing(run: Running, gone: Iterable[Task], cause: str, *, retries_left
     if cause == "failed" and retries_left <= 0:
         return [ev.JobFailed(job=run.job.id, attempt=run.attempt, cause=cause)]
     return [ev.JobRequeued(job=run.job.id, attempt=run.attempt, cause=cause)]
+
+
+def resized(run: Running, action: Resize) -> list[ev.Event]:
+    """What follows from a planned change of width; nothing if the attempt it was planned for is over."""
+    if run.attempt != action.attempt:
+        return []
+    tasks = tuple(task for task in run.tasks if task.group == action.group and task not in action.removed)
+    tasks += action.added
+    return [ev.JobResized(job=run.job.id, group=action.group, before=action.before, after=len(tasks), tasks=tasks)]
 
 
 def _keeps_its_min(run: Running, left: tuple[Task, ...]) -> bool:

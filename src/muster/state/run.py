@@ -14,16 +14,18 @@ from itertools import count
 
 from muster.engine import plan as decide
 from muster.model import events as ev
+from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Reservation, Running
-from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start
+from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start
 from muster.model.snapshot import Snapshot
-from muster.state.lifecycle import after_losing
+from muster.state.lifecycle import after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
 from muster.state.state import State
+from muster.state.work import Work, Works
 
 End = ev.JobSucceeded | ev.JobFailed
-Runtime = Callable[[Running], int | None]
-"""How long an attempt runs, in ms; None: for ever."""
+Runtime = Callable[[Running], int | Work | None]
+"""How long an attempt runs, in ms, or until how much is done; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,9 @@ class Run:
         self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
         self._sequence = count()
         self._silent_ends: dict[str, list[End]] = {}
+        self._works = Works()
+        self._due: dict[str, int | None] = {}  # of jobs that work: when they are done as things stand
+        self._moved_ms = 0
         self._last: Plan | None = None
         self._forgets_ms: int | None = None
         for run in state.running.values():
@@ -65,16 +70,25 @@ class Run:
         heappush(self._agenda, (at_ms, 1, next(self._sequence), "", event))
 
     def _expect_end(self, run: Running) -> None:
-        runtime_ms, limit_ms = self._runtime(run), run.job.time_limit_ms
+        runtime_ms, limit_ms = self._runtime_ms(run), run.job.time_limit_ms
         end: ev.Event = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
         if limit_ms is not None and (runtime_ms is None or runtime_ms > limit_ms):
             runtime_ms, end = limit_ms, ev.JobFailed(job=run.job.id, attempt=run.attempt, cause="time limit")
         if runtime_ms is not None:
-            heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, (run.job.key, run.attempt), end))
+            place = (run.job.key, run.attempt, next(self._sequence))
+            heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, place, end))
+
+    def _runtime_ms(self, run: Running) -> int | None:
+        """How long the attempt runs in all, if it stays as wide as it is."""
+        runtime = self._runtime(run)
+        if not isinstance(runtime, Work):
+            return runtime
+        end_ms = self._due[run.job.id] = self._works.ends_ms(run, runtime, max(self.state.now_ms, run.started_ms))
+        return None if end_ms is None else end_ms - run.started_ms
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
         """When the next turn is due; None when nothing more can happen by itself."""
-        while self._agenda and not self._is_to_come(self._agenda[0][-1]):
+        while self._agenda and not self._is_to_come(self._agenda[0][-1], self._agenda[0][0]):
             heappop(self._agenda)
         event_ms = self._agenda[0][0] if self._agenda else None
         if self._racing is not None and (poll_ms := self._racing.next_ms()) is not None:
@@ -87,14 +101,20 @@ class Run:
             look_ms: int | None = last.now_ms + turn_ms
         else:
             look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
-        is_settled = last.is_empty and last.wake_ms is None and event_ms is None
-        if is_settled and until_ms is None:
+        if until_ms is None and event_ms is None and self._is_settled(last):
             return None
         forgets_ms = self.state.forgets_queue_ms()
         if forgets_ms is not None:
             forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
         moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
         return min(moments, default=None)
+
+    def _is_settled(self, last: Plan) -> bool:
+        """Whether nothing more can change by itself for those who wait; widths of others may change for ever."""
+        if not last.is_empty or last.waits_ms is not None:
+            return False
+        is_hopeless = last.now_ms - self._moved_ms > WEEK_MS  # every window of a calendar has come and gone
+        return last.wake_ms is None or not self.state.waiting() or is_hopeless
 
     def is_due(self, now_ms: int) -> bool:
         """Whether something is still to happen at this very moment."""
@@ -105,8 +125,9 @@ class Run:
         self.state.now_ms = now_ms
         happened: list[ev.Event] = []
         while self._agenda and self._agenda[0][0] <= now_ms:
-            event = heappop(self._agenda)[-1]
-            happened += self._happen(event, now_ms)
+            at_ms, _, _, _, event = heappop(self._agenda)
+            if self._is_timely(event, at_ms):
+                happened += self._happen(event, now_ms)
         happened += self._race_on(now_ms)
         if self._decides_as_before(now_ms) and self._last is not None:
             self._last = replace(self._last, now_ms=now_ms)
@@ -121,6 +142,8 @@ class Run:
         self.state.has_news = False
         self._forgets_ms = self.state.forgets_queue_ms()
         happened += self._carry_out(plan, now_ms)
+        if not all(isinstance(event, ev.JobResized) for event in happened):
+            self._moved_ms = now_ms
         self._last = plan
         return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
 
@@ -156,12 +179,24 @@ class Run:
                 pass
         for one in events:
             self.state.apply(one, now_ms)
+            self._follow(one)
         return list(events)
 
-    def _is_to_come(self, event: ev.Event) -> bool:
+    def _follow(self, event: ev.Event) -> None:
+        """A job that works is done sooner or later than thought when its width changed."""
+        if isinstance(event, ev.JobResized) and event.job in self._due and event.job in self.state.running:
+            self._expect_end(self.state.running[event.job])
+
+    def _is_timely(self, event: ev.Event, at_ms: int) -> bool:
+        """Whether an end is due at that moment: of a job that works, only the last one that was worked out."""
+        return not isinstance(event, ev.JobSucceeded) or self._due.get(event.job, at_ms) == at_ms
+
+    def _is_to_come(self, event: ev.Event, at_ms: int) -> bool:
         """Whether an expected event can still happen: an attempt that was evicted has no end of its own."""
         if not isinstance(event, End):
             return True
+        if not self._is_timely(event, at_ms):
+            return False
         run = self.state.running.get(event.job)
         return run is not None and run.attempt == event.attempt
 
@@ -224,6 +259,7 @@ class Run:
                 happened.append(event)
                 if isinstance(event, ev.JobStarted):
                     self._expect_end(self.state.running[event.job])
+                self._follow(event)
         return happened
 
     def _results(self, action: object, place: int, now_ms: int) -> list[ev.Event]:
@@ -252,6 +288,8 @@ class Run:
                     protected_until_ms=protected_ms,
                 )
                 return [started] if pending is not None else [_admitted(action, place), started]
+            case Resize():
+                return resized(self.state.running[action.job], action)
             case _:
                 raise TypeError(f"not an action: {action!r}")
 

@@ -25,6 +25,7 @@ from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import Held, Snapshot, UserState
 from muster.state.books import QueueBooks
+from muster.state.elastic import Elastic
 from muster.state.machines import Machines
 from muster.state.races import Races
 from muster.state.records import Phase, Records
@@ -60,6 +61,7 @@ class State:
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
+        self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self._all_fit: tuple[Fleet, int, bool] | None = None
         self._roll = Roll()
@@ -181,6 +183,7 @@ class State:
         other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
         other._raced_by_user = {name: tally.copy() for name, tally in self._raced_by_user.items()}
         other._evicted = dict(self._evicted)
+        other._elastic = self._elastic.fork()
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
         return other
 
@@ -363,7 +366,9 @@ class State:
             protected_until_ms=event.protected_until_ms,
             overtook=event.overtook,
             charge=charge,
+            serving=self._elastic.enter(job, self._measures.of(job.profile, event.tasks).usage, self.now_ms),
         )
+        self._elastic.note(run)
         self._runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
@@ -377,11 +382,13 @@ class State:
         self.machines.move_in(run.job, came)
         self._use(run.job, gone, sign=-1, whole=False)
         self._use(run.job, came, sign=+1, whole=False)
-        self._change_run(replace(run, tasks=kept))
+        serving = run.serving and run.serving.resized(self.now_ms, self._measures.of(run.job.profile, kept).usage)
+        self._change_run(replace(run, tasks=kept, serving=serving))
 
     def _change_run(self, run: Running) -> None:
         self._runs.remove(run.job.id)
         self.running[run.job.id] = run
+        self._elastic.note(run)
         self._runs.add(run)
 
     def _stop(self, job_id: str) -> Job:
@@ -389,6 +396,7 @@ class State:
         if job_id in self.races:
             return self._stop_race(job_id)
         run = self.running.pop(job_id)
+        self._elastic.forget(run)
         self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)

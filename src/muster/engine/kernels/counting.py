@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.fitting import has_devices, how_many, lowest
+from muster.engine.kernels.fitting import has_devices, how_many, leaves_cores, lowest
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
     AMOUNTS,
     CHANGES,
     COLUMNS,
+    CORES,
+    CPU_DIM,
     DIMS,
     FIRST,
     FREE,
@@ -36,7 +38,7 @@ def count_lacking(
     """
     ask, matching = ask_of(ground, group), 0
     mask, place = set_of(ground, ground[ask + column]), place_of(ground, cluster)
-    if trial[MOMENTS] == 1 and not ground[ask + WHOLE] and not ground[ask + GPUS]:
+    if trial[MOMENTS] == 1 and not ground[ask + WHOLE] and not ground[ask + GPUS] and not books[CORES]:
         for dim in range(ground[DIMS]):
             lacking[dim] += count_short(ground, books, trial[FIRST] + FREE + dim, ask + AMOUNTS + dim, mask, place)
         lacking[ground[DIMS] + 1] += count_ample(ground, books, trial[FIRST] + FREE, ask, mask, place)
@@ -108,6 +110,11 @@ def add_lacking(ground: Cells, books: Cells, trial: Cells, node: int, ask: int, 
     if ground[ask + GPUS] and not lacks_gpus and not has_devices(ground, books, trial, node, ask):
         lacking[GPU_DIM] += 1
         lacks_nothing = False
+    if lacks_nothing and books[CORES]:
+        for at in range(trial[MOMENTS]):
+            if lacks_nothing and not leaves_cores(ground, books, trial[FIRST + at] + room, ask):
+                lacking[CPU_DIM] += 1
+                lacks_nothing = False
     if lacks_nothing:
         lacking[dims + 1] += 1
 

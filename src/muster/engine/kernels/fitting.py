@@ -6,6 +6,8 @@ from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
     AMOUNTS,
     COLUMNS,
+    CORES,
+    CPU_DIM,
     DEVICE_MILLI,
     DEVICES,
     DIMS,
@@ -34,7 +36,29 @@ def fits(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> bool
         for dim in range(dims):
             if books[room + FREE + dim] < ground[ask + AMOUNTS + dim]:
                 return False
+        if books[CORES] and not leaves_cores(ground, books, room, ask):
+            return False
     return ground[ask + GPUS] == 0 or has_devices(ground, books, trial, node, ask)
+
+
+@kernel
+def leaves_cores(ground: Cells, books: Cells, room: int, ask: int) -> bool:
+    """Whether one more task leaves the cores that idle devices need; those with devices of their own need not."""
+    kept = kept_cores(ground, books, room, ask)
+    if kept and ground[ask + WHOLE]:
+        return False
+    return books[room + FREE + CPU_DIM] - ground[ask + AMOUNTS + CPU_DIM] >= kept
+
+
+@kernel
+def kept_cores(ground: Cells, books: Cells, room: int, ask: int) -> int:
+    """Millicores that such a task must leave free: so many for each device, or part of one, that is idle."""
+    if ground[ask + GPUS] or ground[ask + AMOUNTS + CPU_DIM] == 0:
+        return 0
+    idle, first = 0, room + FREE + ground[DIMS]
+    for device in range(first, first + ground[DEVICES]):
+        idle += max(books[device], 0)
+    return idle * books[CORES] // DEVICE_MILLI
 
 
 @kernel
@@ -141,6 +165,11 @@ def how_many(ground: Cells, books: Cells, trial: Cells, node: int, ask: int, mos
             amount, free = ground[ask + AMOUNTS + dim], books[room + FREE + dim]
             if free < amount:
                 return 0
+            if dim == CPU_DIM and books[CORES]:
+                kept = kept_cores(ground, books, room, ask)
+                if free - kept < amount or (kept and ground[ask + WHOLE]):
+                    return 0
+                free -= kept
             if free < amount * count:
                 count = free // amount
     if ground[ask + GPUS] == 0 or count == 0:

@@ -72,8 +72,8 @@ CPU_DIM, MEMORY_DIM, GPU_DIM, PODS_DIM = 0, 1, 2, 3
 
 # books: tallies, the ring of nodes that changed last, and one block for each moment: a cell that says whether its
 # index is up to date, then its rooms. A moment is told by its first room. The first block are the empty rooms.
-# The size of the ring is a power of two.
-CHANGES, SCANNED, PLACEMENTS, RING_SIZE, EMPTIES, RING = 0, 1, 2, 3, 4, 5
+# The size of the ring is a power of two. CORES: millicores that tasks without GPUs leave free for each idle GPU.
+CHANGES, SCANNED, PLACEMENTS, RING_SIZE, EMPTIES, CORES, RING = 0, 1, 2, 3, 4, 5, 6
 # A room: tasks, all free amounts, milli of all devices (-1 where there is none), all debts.
 TASKS, FREE = 0, 1
 

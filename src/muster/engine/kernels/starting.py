@@ -33,6 +33,7 @@ from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.offering import bound_of, set_aside
 from muster.engine.kernels.placing import (
     ANSWER,
+    CORES,
     FIRST,
     LENGTH,
     MOMENTS,
@@ -167,12 +168,12 @@ def is_known_to_delay(shapes: Shapes, field: Field, starts: int, profile: int, m
     """Whether the profile was found to have no room at so many promised moments.
 
     With every start there is less room, so that what found none will find none. Only of one group without devices is
-    that certain: others may be placed otherwise in less room.
+    that certain, where no cores are kept for idle ones: others may be placed otherwise in less room.
     """
     if shapes.delays_at[profile] == NONE or shapes.delays[profile] > moments:
         return False
     is_plain = field.first_group[profile + 1] - field.first_group[profile] == 1 and shapes.asks_gpu[profile] == 0
-    return bool(is_plain or shapes.delays_at[profile] == starts)
+    return bool((is_plain and not field.books[CORES]) or shapes.delays_at[profile] == starts)
 
 
 @kernel

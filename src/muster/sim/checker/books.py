@@ -50,7 +50,8 @@ class Books:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.nodes = {name: NodeBook(state.empty) for name, state in world.snapshot.nodes.items()}
+        cores = world.policy.cores_per_gpu
+        self.nodes = {name: NodeBook(state.empty, cores) for name, state in world.snapshot.nodes.items()}
         self.tasks = {name: run.tasks for name, run in world.running.items()}
         self.quotas = {state.user.name: state.user.quota for state in world.snapshot.users}
         self.users = {state.user.name: state.raced for state in world.snapshot.users}
@@ -187,6 +188,15 @@ class Books:
         holding.started_usage -= self.usage(run.job, tasks)
         holding.charged -= run.charge if whole else 0
         self._release(run.job, resources, self.usage(run.job, tasks))
+
+    def widen(self, job: Job, tasks: tuple[Task, ...]) -> None:
+        """A running job gets these tasks on top."""
+        holding, resources = self.queues[job.queue], resources_of(job.profile, tasks)
+        self.tasks[job.id] += tasks
+        holding.started = holding.started + resources
+        holding.started_usage += self.usage(job, tasks)
+        self._hold(job, resources, self.usage(job, tasks))
+        self._put(job, tasks)
 
     def _hold(self, job: Job, resources: Resources, usage: int) -> None:
         holding = self.queues[job.queue]

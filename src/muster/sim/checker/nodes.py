@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.model.nodes import Request, Room
-from muster.model.resources import NOTHING, Resources
+from muster.model.nodes import DEVICE_MILLI, Request, Room
+from muster.model.resources import CPU, NOTHING, Resources
 
 
 class NodeBook:
     """What is left of a node's empty room beside our tasks, and what those hold."""
 
-    __slots__ = ("devices", "free", "held", "tasks", "whole")
+    __slots__ = ("cores_per_gpu", "devices", "free", "held", "tasks", "whole")
 
-    def __init__(self, empty: Room) -> None:
+    def __init__(self, empty: Room, cores_per_gpu: int = 0) -> None:
+        self.cores_per_gpu = cores_per_gpu
         self.free = dict(empty.free.items())
         self.devices = list(empty.devices)
         self.held = NOTHING
@@ -25,6 +26,7 @@ class NodeBook:
         other = object.__new__(NodeBook)
         other.free, other.devices = dict(self.free), list(self.devices)
         other.held, other.tasks, other.whole = self.held, self.tasks, self.whole
+        other.cores_per_gpu = self.cores_per_gpu
         return other
 
     def put(self, request: Request, devices: tuple[int, ...]) -> None:
@@ -55,6 +57,8 @@ class NodeBook:
         for name, amount in request.resources.items():
             if self.free.get(name, 0) < amount:
                 yield f"{name} is over-committed ({self.free.get(name, 0)} left, {amount} asked)"
+        if self._kept(request) and self.free.get(CPU, 0) - request.resources.get(CPU) < self._kept(request):
+            yield f"it does not leave {self._kept(request)} millicores for idle devices"
         if len(set(devices)) != request.gpus or len(devices) != request.gpus:
             yield f"it gets devices {list(devices)} and asks for {request.gpus}"
         for index in devices:
@@ -63,11 +67,21 @@ class NodeBook:
             elif self.devices[index] < request.gpu_milli:
                 yield f"device {index} is over-committed ({self.devices[index]} left, {request.gpu_milli} asked)"
 
+    def _kept(self, request: Request) -> int:
+        """Cores that a task must leave for devices that are idle: one without devices, which asks for cores."""
+        if request.gpus or not request.resources.get(CPU):
+            return 0
+        return sum(max(milli, 0) for milli in self.devices) * self.cores_per_gpu // DEVICE_MILLI
+
     def how_many(self, request: Request) -> int:
         """How many such tasks could be added, devices chosen as well as can be."""
         if self.whole or (request.whole_node and self.tasks):
             return 0
-        count = min(self.free.get(name, 0) // amount for name, amount in request.resources.items())
+        kept = self._kept(request)
+        if kept and request.whole_node:
+            return 0
+        free = {**self.free, CPU: self.free.get(CPU, 0) - kept}
+        count = min(free.get(name, 0) // amount for name, amount in request.resources.items())
         if request.gpus:
             slots = [max(free, 0) // request.gpu_milli for free in self.devices]
             count = min(count, _sets(slots, request.gpus))

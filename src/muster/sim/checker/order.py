@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import NEVER_MS, Job
-from muster.model.plan import Admit, Evict, Plan, Start, Waiting
+from muster.model.plan import Admit, Evict, Plan, Resize, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
@@ -50,7 +50,7 @@ class FillingOrder:
         waiting = (verdict for verdict in plan.verdicts.values() if isinstance(verdict, Waiting))
         looks_once = not (
             world.pending
-            or any(isinstance(action, Evict) for action in plan.actions)
+            or any(isinstance(action, Evict | Resize) for action in plan.actions)
             or any(verdict.reason is Reason.RESERVED for verdict in waiting)
         )
         self._to_come = {head.queue: head for head in heads if looks_once and head is not None and head.id in admitted}

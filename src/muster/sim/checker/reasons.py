@@ -12,7 +12,7 @@ from fractions import Fraction
 from muster.model import quantity
 from muster.model.errors import InvalidValue
 from muster.model.jobs import Job, Profile
-from muster.model.plan import Evict, Plan, Waiting
+from muster.model.plan import Evict, Plan, Resize, Waiting
 from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import MICRO, NOTHING, Resources, format_amount
@@ -34,7 +34,10 @@ class Truth:
         self.plan = plan
         self.replay = replay
         self.books = replay.books
-        self.has_evicted = any(isinstance(action, Evict) for action in plan.actions)
+        self.has_evicted = any(
+            isinstance(action, Evict) or (isinstance(action, Resize) and action.removed) for action in plan.actions
+        )
+        self.is_withheld = any(window.in_force(world.now_ms) for window in world.policy.calendar)
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
         self._now: dict[Profile, bool] = {}
@@ -139,7 +142,12 @@ class Truth:
         is_alone = job.profile.tasks_min == 1
         if is_alone != (reason is Reason.NO_ROOM):
             yield f"{job.id}: must start {job.profile.tasks_min} tasks, but its reason is {reason.name}"
-        elif not self.has_evicted and is_countable(job.profile) and self._may_start_now(job.profile):
+        elif (
+            not self.has_evicted
+            and not self.is_withheld
+            and is_countable(job.profile)
+            and self._may_start_now(job.profile)
+        ):
             yield f"{job.id}: would fit, but its reason is {reason.name}"
 
     def _may_start_now(self, profile: Profile) -> bool:

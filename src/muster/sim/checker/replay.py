@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, resources_of
-from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start, Waiting
+from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.order import FillingOrder
 from muster.sim.checker.placing import gang_problems, node_problems, reservation_problems, room_problems
 from muster.sim.checker.victims import eviction_problems, needless_problems, right_problems
+from muster.sim.checker.widths import Widths
 from muster.sim.checker.world import World
 
 
@@ -29,6 +30,7 @@ class Replay:
         self.admitted: dict[str, Admit | Start] = {}
         self.started: set[str] = set()
         self.returned: set[str] = set()
+        self.widths = Widths(world, plan, self.books)
         self._order = FillingOrder(world, plan)
         self._by_head: dict[str, list[Evict]] = {}
         for action in plan.actions:
@@ -43,7 +45,9 @@ class Replay:
 
     def problems(self) -> Iterator[str]:
         """Everything that is wrong with the actions."""
-        yield from self._evictions_come_first()
+        yield from self.widths.order_problems(self.plan)
+        before = {name: node.copy() for name, node in self.books.nodes.items()} if self.world.policy.calendar else {}
+        yield from self.widths.shrink_first()
         for head in sorted(set(self._by_head) - self._starting):
             yield f"{head}: jobs are evicted for it, but it does not start"
             for _ in self._evict(self._by_head[head]):
@@ -58,13 +62,11 @@ class Replay:
                     yield from self._admit(action)
                 case Start():
                     yield from self._start(action)
-                case Evict():
-                    pass  # judged with its head
-
-    def _evictions_come_first(self) -> Iterator[str]:
-        kinds = [isinstance(action, Evict) for action in self.plan.actions]
-        if kinds != sorted(kinds, reverse=True):
-            yield "evictions do not come first"
+                case Evict() | Resize():
+                    pass  # judged with its head, or apart
+        yield from self.widths.needless_problems()
+        yield from self.widths.growth_problems()
+        yield from self.widths.withheld_problems(before)
 
     # -- pending jobs ----------------------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ class Replay:
             yield f"{job.id}: starts twice"
             return
         yield from self._way_to_start(job, action)
+        yield from self.widths.shrink_for(job.id)
         evictions = self._by_head.get(job.id, [])
         if action.by_preemption != bool(evictions):
             yield f"{job.id}: whether it starts by preemption is not told truly"
@@ -163,8 +166,9 @@ class Replay:
             yield from problems
             if not problems:
                 carried_out.append(evict)
-        # A promise to a third job may need more room than the head does itself.
-        if not (self.reserved | set(self.world.pending)) - {head.id}:
+        # A promise to a third job, or the calendar, may need more room than the head does itself.
+        is_withheld = any(window.in_force(self.world.now_ms) for window in self.world.policy.calendar)
+        if not is_withheld and not (self.reserved | set(self.world.pending)) - {head.id}:
             yield from needless_problems(self.books, head, start, carried_out)
 
     def _evict(self, evictions: list[Evict]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from muster.documents.values import List, Map, Scalar, Value, plain, shown
 from muster.model.errors import InvalidValue
-from muster.model.resources import GPU
+from muster.model.resources import CPU, GPU
 from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import Problems, joined, quoted
 from muster.sim.scenario.scalars import (
@@ -72,6 +72,10 @@ class Fields:
     def has(self, key: str) -> bool:
         """Whether the key is given."""
         return key in self._map.values
+
+    def has_map(self, key: str) -> bool:
+        """Whether the key is given as a mapping."""
+        return isinstance(self._map.values.get(key), Map)
 
     def given(self) -> Iterator[str]:
         """The keys given, in the order of the file."""
@@ -272,6 +276,17 @@ class Fields:
     def task_amounts(self) -> dict[str, int]:
         """Every resource among the keys, in base units. A task is always one pod."""
         return self._amounts(TASK_RESOURCES)
+
+    def cores(self, key: str) -> int:
+        """Millicores; 0 when the key is absent, off or wrong."""
+        value = self.get(key)
+        if value is None or self.is_off(key):
+            return 0
+        try:
+            return amount_of(CPU, value)
+        except InvalidValue as err:
+            self.refuse(key, err.allowed if "2^63" in err.allowed else f"{quantity_of(CPU)}, or off")
+            return 0
 
     def quota(self, key: str) -> dict[str, int]:
         """A nested mapping of resources, where 0 says: none at all."""

@@ -10,8 +10,8 @@ from muster.model.labels import ANYWHERE, Constraint
 from muster.model.nodes import DEVICE_MILLI, Request
 from muster.model.resources import GPU
 from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import INT32, resource_name
+from muster.sim.scenario.width import raised
 
 MOST_TASKS = 100_000
 ONLY_GROUP = "main"  # the name of the one group of a job in short form
@@ -19,11 +19,11 @@ ONLY_GROUP = "main"  # the name of the one group of a job in short form
 _TASK_KEYS = ("gpuMilli", "wholeNode", "maxHops", "preferClose", "nodeSelector", "affinity", "tolerations")
 
 
-def read_groups(job: Fields) -> tuple[TaskGroup, ...]:
+def read_groups(job: Fields, cores_per_gpu: int = 0) -> tuple[TaskGroup, ...]:
     """The groups of a job: those it lists, or the one its short form describes."""
     if not job.has("groups"):
         job.get("groups")
-        return (_read_group(job, ONLY_GROUP, (1, 1, 1)),)
+        return (raised(job, _read_group(job, ONLY_GROUP, (1, 1, 1)), cores_per_gpu),)
     for key in job.given():
         if key in _TASK_KEYS or resource_name(key) is not None:
             job.get(key)
@@ -31,7 +31,7 @@ def read_groups(job: Fields) -> tuple[TaskGroup, ...]:
     groups: dict[str, TaskGroup] = {}
     for fields in job.entries("groups", "group"):
         name = fields.required_name("name")
-        group = _read_group(fields, name or "", _width(fields))
+        group = raised(fields, _read_group(fields, name or "", _width(fields)), cores_per_gpu)
         fields.close_with_amounts()
         if name in groups:
             fields.refuse("name", "a group of this job has that name already: names are unique in a job")
@@ -123,6 +123,4 @@ def _width(fields: Fields) -> tuple[int, int, int]:
         fields.refuse("initial" if fields.has("initial") else "min", f"min <= initial: {least} is above {initial}")
     if most < initial:
         fields.refuse("max", f"initial <= max: {initial} is above {most}")
-    elif most > initial and "group.max>initial" in NOT_YET:
-        fields.add("max", f"not supported yet: {NOT_YET['group.max>initial']}")
     return least, initial, most

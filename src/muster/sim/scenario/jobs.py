@@ -6,18 +6,17 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
-from muster.documents.values import Map
 from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.queues import Queue
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.groups import read_groups
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import quoted
 from muster.sim.scenario.races import RaceScript, read_race
 from muster.sim.scenario.roster import Entry, Roster, read_name
 from muster.sim.scenario.scalars import INT32, as_name
 from muster.sim.scenario.scenario import ScriptJob
+from muster.sim.scenario.width import read_freezing, read_level, read_work
 from muster.sim.scenario.world import DEFAULT_CLASS, DEFAULT_QUEUE, World, listed
 
 MOST_JOBS = 2_000_000
@@ -42,6 +41,7 @@ class JobEntry:
     common: dict[str, Any]
     profile: Profile
     runtime_ms: int | None
+    work_ms: int | None
     after: tuple[Need, ...]
     race: RaceScript | None = None
 
@@ -76,7 +76,7 @@ class Jobs:
                 ids[names] = self._ids(names)
             for name in one.entry.names():
                 job = Job(id=name, profile=one.profile, after=ids[names], **one.common)
-                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, race=one.race))
+                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, work_ms=one.work_ms, race=one.race))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
 
@@ -94,9 +94,10 @@ class Jobs:
 
     def _read_job(self, fields: Fields) -> None:
         name, count = read_name(fields)
-        groups = read_groups(fields)
+        groups = read_groups(fields, self.world.policy.cores_per_gpu)
         common = self._common(fields)
-        runtime_ms = _runtime(fields)
+        work_ms = read_work(fields, groups)
+        runtime_ms = None if fields.has_map("runtime") else fields.optional_duration("runtime")
         clusters = self._clusters(fields)
         after = _read_after(fields)
         profile = Profile(groups=groups, clusters=clusters)
@@ -115,6 +116,7 @@ class Jobs:
                 common=common,
                 profile=self._profiles.setdefault(profile, profile),
                 runtime_ms=runtime_ms,
+                work_ms=work_ms,
                 after=after,
                 race=race,
             )
@@ -131,6 +133,8 @@ class Jobs:
             "retries": fields.integer("retries", 0, 0, INT32),
             "user": fields.name("user") or "",
             "job_set": fields.name("jobSet") or "",
+            "level": read_level(fields, self.world.levels),
+            "freezing_ms": read_freezing(fields),
         }
 
     def _queue(self, fields: Fields) -> str:
@@ -222,11 +226,3 @@ def read_class(fields: Fields, world: World) -> int:
     if name not in world.classes:
         fields.refuse("priorityClass", listed("a priority class", world.classes))
     return world.classes.get(name, 0)
-
-
-def _runtime(fields: Fields) -> int | None:
-    value = fields.get("runtime")
-    if isinstance(value, Map) and "work" in value.values:
-        fields.add("runtime", f"not supported yet: {NOT_YET['job.runtime=work']}")
-        return None
-    return fields.optional_duration("runtime")

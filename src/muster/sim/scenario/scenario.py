@@ -18,10 +18,12 @@ from muster.sim.scenario.races import RaceScript
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptJob:
-    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or is raced."""
+    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or until `work_ms`
+    task-milliseconds are done, or is raced."""
 
     job: Job
     runtime_ms: int | None = None
+    work_ms: int | None = None
     race: RaceScript | None = None
 
 

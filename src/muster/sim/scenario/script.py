@@ -27,6 +27,7 @@ from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import DURATION, INT32
 from muster.sim.scenario.scenario import Scripted
 from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
+from muster.sim.scenario.width import read_level
 from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
 
 MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out
@@ -193,8 +194,11 @@ class Script:
             changes["priority"] = priority
         if fields.has("priorityClass"):
             changes["priority_class"] = priority_class
+        level = read_level(fields, self.world.levels)
+        if fields.has("level"):
+            changes["level"] = level
         if not changes and not any(f"setJob.{key}" in NOT_YET for key in fields.given()):
-            fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or both")
+            fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or level")
         self._put_of_jobs(fields, "name", at_ms, changes)
         fields.close()
 

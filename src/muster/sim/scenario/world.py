@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muster.documents.values import plain
@@ -16,6 +16,7 @@ from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
+from muster.sim.scenario.width import read_calendar, read_levels, read_width
 
 DEFAULT_QUEUE = "default"
 DEFAULT_CLASS = "default"
@@ -36,6 +37,7 @@ class World:
     queues: dict[str, Queue] | None
     users: dict[str, User]
     classes: dict[str, int] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def transparent(self) -> dict[str, Cluster]:
@@ -51,8 +53,10 @@ class World:
 def read_world(top: Fields) -> World:
     """The world that the file's top level describes."""
     clusters, nodes = _read_clusters(top)
+    policy, levels = _read_policy(top)
     return World(
-        policy=_read_policy(top),
+        policy=replace(policy, calendar=read_calendar(top, clusters)),
+        levels=levels,
         clusters=clusters,
         nodes=nodes,
         queues=_read_queues(top),
@@ -71,10 +75,11 @@ def listed(what: str, names: Collection[str]) -> str:
 # --- policy -------------------------------------------------------------------------------------
 
 
-def _read_policy(top: Fields) -> Policy:
+def _read_policy(top: Fields) -> tuple[Policy, Mapping[str, int]]:
     default = Policy()
     config = top.mapping("config", "config")
     policy = Policy(
+        **read_width(config, default),
         turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
         half_time_ms=config.duration("halfTime", default.half_time_ms, least_ms=1),
         over_share=_over_share(config, default),
@@ -86,8 +91,9 @@ def _read_policy(top: Fields) -> Policy:
         starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
         starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
     )
+    levels = read_levels(config)
     config.close()
-    return policy
+    return policy, levels
 
 
 def _over_share(config: Fields, default: Policy) -> int | None:

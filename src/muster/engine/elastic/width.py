@@ -1,0 +1,302 @@
+"""How wide elastic jobs run: the width step of a turn (design.md 5.6, paddle-trainingjob.md; docs/adr/0021-width.md).
+
+A job that waits may start in the place of tasks above min, which the most served give up; where more is in use than may
+be, they go as well. When filling has come to rest, the least served grow into what is left. When nothing else
+changes, the most served give single tasks to the least served. Nobody changes twice within its freezing window.
+
+Pure. Time enters by marks only (clock.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine import runs
+from muster.engine.elastic.clock import Clock
+from muster.engine.elastic.evening import Evener, uneven_from
+from muster.engine.elastic.growing import Grower
+from muster.engine.elastic.load import Load
+from muster.engine.elastic.resizes import Resizes
+from muster.engine.elastic.shrinking import Cuts, Line, taken
+from muster.engine.elastic.tree import Tree
+from muster.engine.elastic.unit import Unit
+from muster.engine.garbage import in_one_go
+from muster.engine.horizon import Horizon, Spare
+from muster.engine.ledger import Ledger
+from muster.engine.placement import Tasks
+from muster.engine.rooms import Span
+from muster.model.jobs import Job, Profile, Running
+from muster.model.plan import Why
+from muster.model.resources import MICRO
+from muster.model.snapshot import Snapshot
+
+VAIN_SEARCHES = 16  # a turn: heads come in the order of their due, so the first have tried
+
+
+class Cut(NamedTuple):
+    """Tasks that a running job gives up."""
+
+    run: Running
+    tasks: Tasks
+
+
+class Yielded(NamedTuple):
+    """A job that can start because others shrink: the horizon with it, its tasks, and who gives up what."""
+
+    horizon: Horizon
+    tasks: Tasks
+    cuts: tuple[Cut, ...]
+
+
+class Width:
+    """The widths of one turn. Every step reads what the steps before it wrote."""
+
+    def __init__(self, snapshot: Snapshot, ledger: Ledger, horizon: Horizon) -> None:
+        self._policy = snapshot.policy
+        self._fleet = snapshot.fleet
+        self._ledger = ledger
+        self._resident = horizon.stays.resident.table
+        self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
+        self._lines: dict[str, Line] = {}
+        self._vain = 0
+        self._has_evicted = False
+        self._in_vain: set[tuple[Profile, str]] = set()
+        self.resizes = Resizes()
+        if self.units:
+            horizon.spare = self._spare_on
+
+    # -- who there is ----------------------------------------------------------------------------------
+
+    @cached_property
+    def units(self) -> dict[str, Unit]:
+        """Every elastic job that runs where we can reach it, as the snapshot has it."""
+        is_elastic = self._ledger.shapes.is_elastic
+        if self._policy.elastic_every_ms is None or not is_elastic.any():
+            return {}
+        cells = self._resident.cells[:, : self._resident.size]
+        rows = np.flatnonzero((is_elastic[cells[runs.PROFILE]] > 0) & (cells[runs.MANY] > 0)).tolist()
+        found = [(row, run) for row in rows if isinstance(run := self._resident.who[row], Running)]
+        with in_one_go():
+            return {run.job.id: self._unit(run, row) for row, run in found if self._is_within_reach(run)}
+
+    def _is_within_reach(self, run: Running) -> bool:
+        cluster = self._fleet.clusters.get(run.cluster)
+        return run.serving is not None and cluster is not None and not cluster.silent
+
+    def _unit(self, run: Running, row: int) -> Unit:
+        thaws_ms, mark_ms = self._clock.thaws_ms(run), self._clock.mark_ms
+        virtual = 0 if run.serving is None else run.serving.virtual_at(mark_ms, run.job.level)
+        return Unit(run, row, virtual, thaws_ms, thaws_ms <= mark_ms, run.tasks)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Those whose width may change, least served first."""
+        return Tree(unit for unit in self.units.values() if unit.is_thawed)
+
+    def reopen(self) -> None:
+        """Promises are made anew: who could not be helped before is looked at again."""
+        self._in_vain.clear()
+
+    def gone(self, job: str) -> None:
+        """Tasks of the job were evicted: its width is not ours to change any more."""
+        self._has_evicted = True
+        unit = self.units.get(job)
+        if unit is not None:
+            unit.settled = True
+            if unit.run.cluster in self._lines:
+                self._lines[unit.run.cluster].leave(unit)
+
+    def is_at_rest(self, job: str) -> bool:
+        """Whether this turn leaves the job's width as it was."""
+        unit = self.units.get(job)
+        return unit is None or unit.is_untouched
+
+    # -- room for those who wait -----------------------------------------------------------------------
+
+    def may_anyone_shrink(self) -> bool:
+        """Whether it is worth looking whether someone could shrink for a job that waits."""
+        if not self.units or self._vain >= VAIN_SEARCHES:
+            return False
+        return any(unit.may_change and unit.has_spare for unit in self.tree.from_the_right())
+
+    @cached_property
+    def _clusters(self) -> list[str]:
+        return sorted({unit.run.cluster for unit in self.tree.traverse()})
+
+    def _line(self, cluster: str, horizon: Horizon) -> Line:
+        if cluster not in self._lines:
+            units = [it for it in self.tree.from_the_right() if it.run.cluster == cluster and it.may_change]
+            for unit in units:
+                unit.in_line = unit.tasks
+            self._lines[cluster] = Line(units, horizon)
+        return self._lines[cluster]
+
+    def room_for(self, job: Job, cluster: str, horizon: Horizon) -> Yielded | None:
+        """The job in the place of tasks that others give up, if that helps."""
+        if not self.units or cluster not in self._clusters or (job.profile, cluster) in self._in_vain:
+            return None
+        line = self._line(cluster, horizon)
+        if not len(line) or self._vain >= VAIN_SEARCHES:
+            return None
+        found = line.yield_to(job, cluster, horizon)
+        made = None if found is None else self._with_less(job, horizon, found.cuts, found.tasks)
+        if made is None:
+            self._vain += 1
+            self._in_vain.add((job.profile, cluster))
+        return made
+
+    def _with_less(self, job: Job, horizon: Horizon, cuts: Cuts, wanted: Tasks) -> Yielded | None:
+        """The job started where these tasks were; None, with nothing changed, if a promise stands in the way."""
+        before = [(unit, unit.row, unit.thaws_ms) for unit, _ in cuts]
+        trial = horizon.fork_without(()) if horizon.promised else horizon
+        self._narrow(trial, cuts)
+        is_kept = trial.renew() if horizon.promised else True
+        tasks = taken(trial.span_from_now(job), job, wanted)
+        if tasks is None or not is_kept:
+            assert trial is not horizon, f"{job.id}: room was found that is not there"
+            for unit, row, thaws_ms in before:
+                unit.row, unit.thaws_ms = row, thaws_ms
+            return None
+        return Yielded(trial, tasks, self._cut(cuts, Why.ROOM, job.id))
+
+    def _narrow(self, horizon: Horizon, cuts: Cuts) -> None:
+        """Those who run on with less, on the horizon."""
+        for unit, tasks in cuts:
+            left = tuple(task for task in unit.tasks if task not in tasks)
+            unit.row = horizon.narrow(unit.row, replace(unit.run, tasks=left), tasks)
+            unit.thaws_ms = self._clock.thaws_again_ms(unit.run)
+
+    def _cut(self, cuts: Cuts, why: Why, by: str = "") -> tuple[Cut, ...]:
+        """Those who give something up do so for good."""
+        for unit, tasks in cuts:
+            unit.lose(tasks)
+            self.resizes.note(unit, why, by)
+            if unit.run.cluster in self._lines:
+                self._lines[unit.run.cluster].leave(unit, tasks)
+        return tuple(Cut(unit.run, tasks) for unit, tasks in cuts)
+
+    # -- too much in use -------------------------------------------------------------------------------
+
+    def make_way(self, horizon: Horizon) -> tuple[Cut, ...]:
+        """Who gives up what because more is in use than may be; all of it is done on the horizon."""
+        is_free = horizon.withheld is None and self._policy.max_load == MICRO and not horizon.now.has_debt()
+        if is_free or not len(self.tree):
+            return ()
+        load = self._load(horizon)
+        if not load.is_over:
+            return ()
+        cuts: Cuts = []
+        for unit in self.tree.from_the_right():
+            spare = unit.surplus() if unit.may_change else ()
+            gone = [task for task in spare if self._is_too_much(load, unit, task.group)]
+            if gone:
+                cuts.append((unit, tuple(gone)))
+        self._narrow(horizon, cuts)
+        return self._cut(cuts, Why.LOAD)
+
+    def _is_too_much(self, load: Load, unit: Unit, group: str) -> bool:
+        """Whether one such task must go; then it counts as gone."""
+        asks = unit.run.job.profile.group(group).request.resources
+        if not load.short(unit.run.cluster, asks):
+            return False
+        load.change(unit.run.cluster, asks, +1)
+        return True
+
+    def _load(self, horizon: Horizon) -> Load:
+        return Load(horizon.now, self._policy, None if horizon.withheld is None else horizon.withheld.lacking)
+
+    # -- growth ----------------------------------------------------------------------------------------
+
+    def grow(self, horizon: Horizon, *, anyone_waits: bool) -> None:
+        """Whoever may takes what nobody else can use; then the most served give to the least served."""
+        if not self.units or not len(self.tree):
+            return
+        load = self._load(horizon)
+        self._restore(horizon, load)
+        grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
+        percent = self._policy.uneven_percent
+        evener = Evener(self.tree, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
+        self._settle_bound(horizon)
+        grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
+        self._note(Why.GROWTH)
+        while evener.even_out() and not anyone_waits:  # what is left over of a swap may do for others
+            self._note(Why.EVENNESS)
+            grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
+            self._note(Why.GROWTH)
+        self._note(Why.EVENNESS)
+
+    def _note(self, why: Why) -> None:
+        """Whoever changed since the last note did so for this reason."""
+        for unit in self.tree.traverse():
+            if unit.came or unit.went:
+                self.resizes.note(unit, why)
+
+    def _restore(self, horizon: Horizon, load: Load) -> None:
+        """Who gave up a task for whose room there is no need after all keeps it: another's was larger.
+
+        Not in the place of someone who was evicted for another: that would not be theirs.
+        """
+        if self._has_evicted:
+            return
+        span = Span([horizon.now, *(it.rooms for it in horizon.promised.values())])
+        for unit in self.resizes.of(Why.ROOM):
+            for task in unit.went:
+                group = unit.run.job.profile.group(task.group)
+                asks = group.request.resources
+                if load.takes(unit.run.cluster, asks) and span.fits(task.node, group, task.devices):
+                    span.put(task.node, group, task.devices)
+                    load.change(unit.run.cluster, asks, -1)
+                    self._ledger.widen(unit.run.job, (task,))
+                    unit.keep(task)
+
+    def _settle_bound(self, horizon: Horizon) -> None:
+        """Who is to shrink for a promise must be able to when it is due; queues that are cordoned get nothing."""
+        cordoned = {name for name, holding in self._ledger.queues.items() if holding.state.queue.cordoned}
+        sheds = [(it.sheds, it.reservation.start_ms) for it in horizon.promised.values() if it.sheds]
+        for unit in self.tree.traverse() if cordoned or sheds else ():
+            job, again_ms = unit.run.job, self._clock.thaws_again_ms(unit.run)
+            is_bound = any(job.id in names and start_ms < again_ms for names, start_ms in sheds)
+            unit.settled = unit.settled or is_bound or job.queue in cordoned
+
+    # -- promises --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spare(self) -> dict[str, list[Unit]]:
+        """The units with tasks above min on each node, most served first."""
+        on: dict[str, list[Unit]] = {}
+        for unit in sorted(self.units.values(), key=lambda unit: unit.order, reverse=True):
+            for node in sorted({task.node for task in unit.surplus()}):
+                on.setdefault(node, []).append(unit)
+        return on
+
+    def _spare_on(self, node: str, moment_ms: int) -> Iterable[Spare]:
+        """Tasks on the node that may be taken to be gone by a later moment, for whom that room is promised to."""
+        for unit in self._spare.get(node, ()):
+            if not unit.settled and unit.thaws_ms <= moment_ms:
+                for task in unit.surplus():
+                    if task.node == node:
+                        yield Spare(unit.run.job.id, unit.run.job.profile.group(task.group), task)
+
+    # -- time ------------------------------------------------------------------------------------------
+
+    def wake_ms(self, horizon: Horizon) -> int | None:
+        """The first later moment at which time alone could change a width."""
+        moments = [window.next_edge_ms(self._clock.now_ms) for window in self._policy.calendar]
+        moments += [unit.thaws_ms for unit in self.units.values() if unit.thaws_ms > self._clock.now_ms]
+        is_guess = any(not it.reservation.is_firm for it in horizon.promised.values())
+        if is_guess and any(unit.has_spare for unit in self.units.values()):
+            # A promise that rests on guesses moves away, past moments from which others may shrink for it.
+            step_ms = self._policy.reestimate_ms
+            moments.append((self._clock.now_ms // step_ms + 1) * step_ms)
+        if len(self.resizes):
+            moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
+        elif self.units:
+            marks = uneven_from(self.tree, self._policy.uneven_percent, self._clock.every_ms)
+            if marks is not None:
+                moments.append(self._clock.mark_ms + max(marks, 1) * self._clock.every_ms)
+        return min(moments, default=None)

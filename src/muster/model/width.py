@@ -1,0 +1,44 @@
+"""Width: how many tasks an elastic job runs, and how much it has been served so far (paddle-trainingjob.md).
+
+Virtual time is what a job was given, divided by its level: whoever has least of it is served first. It is the
+resource score of a task times the seconds it ran, summed over tasks, over the level (design.md 11, points 1 and 3),
+counted from where the job came in: a newcomer starts where the least served is, not at zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+LEVELS = {"Experiment": 10, "Offline": 100, "Normal": 1000, "Production": 10000}
+"""The document's levels. They are far apart so that more can be put between them (config: levels)."""
+
+NORMAL = LEVELS["Normal"]
+MOST_LEVEL = 1_000_000
+FREEZING_MS = 5 * 60 * 1000
+
+MOST_VIRTUAL = 1 << 55  # a tolerance in per cent times this is still one word
+_PER_SECOND = 1000  # task time is kept in ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What a running elastic job has been given: `served` micro-units × ms up to `since_ms`, and `usage` ever since.
+
+    `entered` is the virtual time it came in with, `resized_ms` when its width last changed (None: not yet).
+    """
+
+    entered: int
+    since_ms: int
+    usage: int
+    served: int = 0
+    resized_ms: int | None = None
+
+    def virtual_at(self, moment_ms: int, level: int) -> int:
+        """Virtual time then, in micro-units × seconds over level."""
+        served = self.served + self.usage * max(moment_ms - self.since_ms, 0)
+        return min(self.entered + served // (_PER_SECOND * level), MOST_VIRTUAL)
+
+    def resized(self, now_ms: int, usage: int) -> Serving:
+        """The job goes on wider or narrower."""
+        served = self.served + self.usage * max(now_ms - self.since_ms, 0)
+        return replace(self, served=served, since_ms=now_ms, usage=usage, resized_ms=now_ms)
