@@ -20,7 +20,7 @@ from muster.engine.kernels.growing import Growing
 from muster.engine.ledger import Ledger
 from muster.engine.rooms import Rooms, Span, devices_of
 from muster.engine.shapes import Ints
-from muster.model.jobs import Task, TaskGroup
+from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Node, hops
 
 MOST_TASKS = 1 << 20  # that may come in one turn
@@ -49,10 +49,10 @@ class Grower:
 
     def grow(self, units: Iterable[Unit]) -> None:
         """As wide as there is room, least served first."""
-        room: dict[tuple[int, str], bool] = {}  # by group and cluster: thousands of jobs share a few
+        room: dict[tuple[Profile, str, str], bool] = {}  # thousands of jobs share a few profiles
 
         def has_room(unit: Unit, group: TaskGroup) -> bool:
-            key = (id(group), unit.run.cluster)
+            key = (unit.run.job.profile, group.name, unit.run.cluster)
             if key not in room:
                 room[key] = self._has_room(group, unit.run.cluster)
             return room[key]
