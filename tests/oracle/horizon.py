@@ -101,7 +101,7 @@ class Horizon:
 
         Not at the very moment it started: that would only be a start too many.
         """
-        if self.now_ms < run.protected_until_ms or self.now_ms == run.started_ms:
+        if self.now_ms < run.safe_until_ms or self.now_ms == run.started_ms:
             return False
         return run.is_expired(self.now_ms) or bool(run.surplus())
 
@@ -285,7 +285,7 @@ def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
     run = stay.run
     if run.job.lifetime_ms is None or not (job.id in run.overtook or may_evict(run)):
         return stay
-    expiry_ms = max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
+    expiry_ms = max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms)
     return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay
 
 

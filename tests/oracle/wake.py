@@ -56,9 +56,9 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
     if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
-        yield run.protected_until_ms
+        yield run.safe_until_ms
         if run.job.lifetime_ms is not None:
-            yield max(run.started_ms + run.job.lifetime_ms, run.protected_until_ms)
+            yield max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms)
 
 
 def _moving_reservations(

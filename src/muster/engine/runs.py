@@ -32,12 +32,6 @@ _ROOM = 16  # rows at first
 T = TypeVar("T")
 
 
-def _safe_until(run: Running) -> int:
-    """Until when nothing of it may be evicted: nobody is moved twice at one moment."""
-    resized_ms = None if run.serving is None else run.serving.resized_ms
-    return run.protected_until_ms if resized_ms is None else max(run.protected_until_ms, resized_ms + 1)
-
-
 class RunTable:
     """Attempts and their tasks in columns. `who` is in a row: the attempt, or the row of the roll it came from."""
 
@@ -170,7 +164,7 @@ class Runs:
             run.started_ms,
             run.end_ms,
             -1 if job.lifetime_ms is None else job.lifetime_ms,
-            _safe_until(run),
+            run.safe_until_ms,
             int(bool(run.surplus())),
         ]
         place = {group.name: number for number, group in enumerate(profile.groups)}

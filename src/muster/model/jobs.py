@@ -206,10 +206,16 @@ class Running:
         """What it holds at its current width."""
         return resources_of(self.job.profile, self.tasks)
 
+    @property
+    def safe_until_ms(self) -> int:
+        """Until when nothing of it may be evicted: it was started by preemption, or is being moved at this moment."""
+        resized_ms = None if self.serving is None else self.serving.resized_ms
+        return self.protected_until_ms if resized_ms is None else max(self.protected_until_ms, resized_ms + 1)
+
     def is_expired(self, now_ms: int) -> bool:
-        """Older than its lifetime, and not protected because it was itself started by preemption."""
+        """Older than its lifetime, and not safe."""
         lifetime = self.job.lifetime_ms
-        return lifetime is not None and now_ms >= max(self.started_ms + lifetime, self.protected_until_ms)
+        return lifetime is not None and now_ms >= max(self.started_ms + lifetime, self.safe_until_ms)
 
     def surplus(self) -> tuple[Task, ...]:
         """The tasks above each group's min, the ones to go first in front."""

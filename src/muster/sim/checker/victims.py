@@ -37,7 +37,7 @@ def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]
         run = books.world.running[evict.job]
         if run.job.priority_class > head.priority_class:
             yield f"{evict.job}: is of a higher class than {head.id}, for which it is evicted"
-        if books.world.now_ms < run.protected_until_ms:
+        if books.world.now_ms < run.safe_until_ms:
             yield f"{evict.job}: is evicted while it is protected"
         if evict.whole and not _has_outlived(run, books.world.now_ms):
             yield f"{evict.job}: is evicted whole within its lifetime"
