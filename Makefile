@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench fuzz docs fresh clean
+.PHONY: help setup run test check format bench fuzz docs plots fresh clean
 
 BIN := .venv/bin
 
@@ -35,6 +35,10 @@ docs: ## build the documentation into build/docs
 	@scripts/setup docs
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -d build/doctrees docs build/docs
 	@echo "docs: build/docs/index.html"
+
+plots: ## draw the plots of docs/concepts/ anew
+	@scripts/setup docs
+	@$(BIN)/python docs/plots.py
 
 fresh: ## clone HEAD into an empty system and run .ci/run there
 	@scripts/fresh
