@@ -73,44 +73,49 @@ def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     return sums
 
 
+def _stack(axes: Axes, minutes: list[float], series: Series) -> None:
+    axes.stackplot(minutes, list(series.values()), labels=list(series), step="post", alpha=0.8)
+
+
+def _steps(axes: Axes, minutes: list[float], series: Series) -> None:
+    for name, values in series.items():
+        axes.step(minutes, values, where="post", label=name, linestyle=":" if name.startswith("usage") else "-")
+
+
+def _level(axes: Axes, at: float, label: str) -> None:
+    axes.axhline(at, color="black", linewidth=0.8, linestyle="--", label=label)
+
+
 def queues(axes: Axes) -> str:
     """Two queues of different weight share 32 cores."""
-    minutes, series = followed("fair-share", cores_by_queue, 40)
-    axes.stackplot(minutes, list(series.values()), labels=list(series), step="post", alpha=0.8)
-    axes.axhline(24, color="black", linewidth=0.8, linestyle="--", label="3/4 of the fleet")
+    _stack(axes, *followed("fair-share", cores_by_queue, 40))
+    _level(axes, 24, "3/4 of the fleet")
     return "cores in use"
 
 
 def flow(axes: Axes) -> str:
     """A night's work fades."""
-    minutes, series = followed("flow", flow_by_queue, 420)
-    for name, values in series.items():
-        axes.step(minutes, values, where="post", label=name, linestyle=":" if name.startswith("usage") else "-")
+    _steps(axes, *followed("flow", flow_by_queue, 420))
     return "usage (cores and their memory)"
 
 
 def budgets(axes: Axes) -> str:
     """A queue above its nominal share spends its excess budget."""
-    minutes, series = followed("budget", cores_by_queue, 90)
-    for name, values in series.items():
-        axes.step(minutes, values, where="post", label=name)
-    axes.axhline(16, color="black", linewidth=0.8, linestyle="--", label="nominal share of each")
+    _steps(axes, *followed("budget", cores_by_queue, 90))
+    _level(axes, 16, "nominal share of each")
     return "cores in use"
 
 
 def gangs(axes: Axes) -> str:
     """A gang waits whole; a short job passes it without delaying it."""
-    minutes, series = followed("gangs", cores_by_job, 90)
-    axes.stackplot(minutes, list(series.values()), labels=list(series), step="post", alpha=0.8)
-    axes.axhline(64, color="black", linewidth=0.8, linestyle="--", label="the fleet")
+    _stack(axes, *followed("gangs", cores_by_job, 90))
+    _level(axes, 64, "the fleet")
     return "cores in use"
 
 
 def width(axes: Axes) -> str:
     """Elastic jobs grow, shrink and even out."""
-    minutes, series = followed("elastic", tasks_by_job, 120)
-    for name, values in series.items():
-        axes.step(minutes, values, where="post", label=name)
+    _steps(axes, *followed("elastic", tasks_by_job, 120))
     return "tasks"
 
 

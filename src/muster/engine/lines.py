@@ -83,7 +83,7 @@ class Lines:
             usage_with=np.zeros(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
-        self._done = _nothing_done(min(len(roll), 100 * queues) + 16)
+        self._done = _nothing_done(min(len(roll), policy.profiles_deep * queues) + 16)
         self._entitled: Ints | None = None
         self._is_as_found = True  # nobody was started or left out yet
 
@@ -159,14 +159,15 @@ class Lines:
 
     def _entitled_to(self, takers: Takers) -> Ints:
         """Each queue's entitled part of each resource; worked out once, for shares do not change in a turn."""
-        if self._entitled is None and takers.givers is not None:
-            self._entitled = np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
+        if self._entitled is not None:
+            return self._entitled
+        entitled = np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
+        if takers.givers is not None:  # or nobody asks
             for resource, place in self._shapes.resources.items():
                 for name, amount in takers.entitled_to(resource).items():
-                    self._entitled[self._roll.queues[name], place] = amount
-        if self._entitled is None:
-            return np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
-        return self._entitled
+                    entitled[self._roll.queues[name], place] = amount
+            self._entitled = entitled
+        return entitled
 
     def look_at(self, job: Job) -> None:
         """The job is looked at: the first of its queue is its head."""

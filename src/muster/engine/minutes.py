@@ -147,11 +147,8 @@ class _Aside:
 
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """Those for whom there is no room, each with what is short."""
-        asides, jobs, is_gang = (
-            self._asides,
-            self._asides.jobs,
-            [profile.tasks_min != 1 for profile in self._told.profiles],
-        )
+        asides, jobs = self._asides, self._asides.jobs
+        is_gang = [profile.tasks_min != 1 for profile in self._told.profiles]
         places = np.flatnonzero(asides.why == NO_ROOM)
         for place, profile in zip(places.tolist(), asides.profiles[places].tolist(), strict=True):
             reason = Reason.GANG_DOES_NOT_FIT if is_gang[profile] else Reason.NO_ROOM
@@ -231,7 +228,6 @@ class Minutes:
         shrinks, growths = resizes.actions()
         lasting = [*shrinks, *self.evictions, *self._lasting(pending), *growths]
         many = sum(len(part) if isinstance(part, Filled) else 1 for part in lasting)
-
         return Made(lambda: chain.from_iterable(map(_spread, lasting)), many, passes=True)
 
     def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:

@@ -27,7 +27,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
 _LOOKS = 64
-_LEFT = 1 << 20  # so many are remembered for those who have not read yet
+_LEFT = 1 << 16  # so many are remembered for those who have not read yet
 
 
 class RollColumns(NamedTuple):
@@ -76,6 +76,11 @@ class Names:
         self._rows = rows
         self._roll = roll
         self._left, self._since = left, len(left)  # who has left the roll, and how many had already
+
+    @property
+    def are_read(self) -> bool:
+        """Whether someone has asked: then it does not matter any more who leaves."""
+        return "ids" in self.__dict__
 
     @cached_property
     def ids(self) -> list[str]:
@@ -232,8 +237,9 @@ class Roll:
 
     def names_in(self, rows: Ints) -> Names:
         """The ids of the jobs in these rows, as they are now."""
-        if not self._asked or len(self._left) > _LEFT:
-            for names in self._asked:
+        unread = [names for names in self._asked if not names.are_read]
+        if not unread or len(self._left) > _LEFT:
+            for names in unread:
                 _ = names.ids
             self._asked.clear()
             self._left = []
