@@ -13,6 +13,7 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import Node
 from muster.model.plan import Rule
+from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
@@ -61,6 +62,28 @@ class NodeLabelled:
 
     node: str
     labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSet:
+    """A pool was made or changed."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolChanged:
+    """Settings of a pool were changed, the others stay; it is made if there was none."""
+
+    pool: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDeleted:
+    """A pool is no more: its nodes and its waiting jobs go where they belong without it."""
+
+    pool: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +307,9 @@ Event = (
     | NodeRemoved
     | NodeCordoned
     | NodeLabelled
+    | PoolSet
+    | PoolChanged
+    | PoolDeleted
     | ForeignPlaced
     | ForeignGone
     | QueueSet

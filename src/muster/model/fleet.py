@@ -6,12 +6,13 @@ nodes a constraint admits, which nodes are close to each other. Same nodes, same
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
 from muster.model.nodes import NO_POD_LIMIT, Node
+from muster.model.pools import ALONE, BESIDE_OTHERS, DEFAULT_POOL, Pool, pool_of
 from muster.model.resources import PODS, Resources, total
 
 
@@ -38,17 +39,52 @@ class Domain:
 
 
 class Fleet:
-    """Clusters and nodes in order of name, with answers remembered."""
+    """Clusters and nodes in order of name, with answers remembered.
 
-    __slots__ = ("_by_cluster", "_domains", "_matching", "_open", "allocatable", "clusters", "nodes")
+    `pools` are those that someone made. A fleet with pools is in parts, one for each and one for the default pool; a
+    part is a fleet of its own, of that `pool`. A fleet without pools is all one part. `preempts_in`: the clusters in
+    which jobs may be evicted for others.
+    """
 
-    def __init__(self, clusters: Iterable[Cluster] = (), nodes: Iterable[Node] = ()) -> None:
+    __slots__ = (
+        "_by_cluster",
+        "_domains",
+        "_homes",
+        "_matching",
+        "_open",
+        "_parts",
+        "_pool_of",
+        "allocatable",
+        "clusters",
+        "nodes",
+        "pool",
+        "pools",
+        "preempts_in",
+    )
+
+    def __init__(
+        self,
+        clusters: Iterable[Cluster] = (),
+        nodes: Iterable[Node] = (),
+        pools: Iterable[Pool] = (),
+        *,
+        pool: Pool = ALONE,
+        preempts_in: Iterable[str] | None = None,
+    ) -> None:
+        self.pool = pool
+        self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
+        self._homes: dict[Profile, str] = {}
+        self._parts: dict[str, Fleet] | None = None
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
+        self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
         self.allocatable = total(node.empty().free for node in self.nodes.values())
         self._by_cluster: dict[str, list[Node]] = {name: [] for name in self.clusters}
         for node in self.nodes.values():
             self._by_cluster[node.cluster].append(node)
+        self._pool_of: dict[str, str] = {}
+        if self.pools:
+            self._pool_of = {node.name: pool_of(node.labels, self.pools.values()) for node in self.nodes.values()}
         self._matching: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._open: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._domains: dict[str, tuple[Domain, ...]] = {}
@@ -63,6 +99,53 @@ class Fleet:
         wanted = dict(profile.clusters) or {name: cluster.preference for name, cluster in self.clusters.items()}
         known = [name for name in wanted if name in self.clusters and (silent or not self.clusters[name].silent)]
         return tuple(sorted(known, key=lambda name: (-wanted[name], name)))
+
+    # -- pools -----------------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> Mapping[str, Fleet]:
+        """The nodes of each pool by its name, the default pool first; of a cluster, those pools that it has."""
+        if self._parts is None:
+            self._parts = self._divided() if self.pools else {self.pool.name: self}
+        return self._parts
+
+    def _divided(self) -> dict[str, Fleet]:
+        nodes: dict[str, list[Node]] = {DEFAULT_POOL: [], **{name: [] for name in self.pools}}
+        for node in self.nodes.values():
+            nodes[self._pool_of[node.name]].append(node)
+        # A pool without any node is everywhere: its jobs wait, or borrow.
+        has = {name: {node.cluster for node in members} or set(self.clusters) for name, members in nodes.items()}
+        has[DEFAULT_POOL] = set(self.clusters)
+        with_pools = set().union(*(has[name] for name in self.pools))
+        parts = {}
+        for name, members in nodes.items():
+            pool, here = self.pools.get(name, BESIDE_OTHERS), has[name]
+            preempts_in = here - with_pools if pool is BESIDE_OTHERS else here if pool.preempts else ()
+            clusters = [cluster for cluster in self.clusters.values() if cluster.name in here]
+            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in)
+        return parts
+
+    def pool_of(self, node: str) -> str:
+        """The name of the pool that a node belongs to."""
+        return self._pool_of[node] if self.pools else self.pool.name
+
+    def home(self, profile: Profile) -> str:
+        """The pool that a job belongs to: the one it names if any cluster it may go to has that, else the default."""
+        if not self.pools:
+            return self.pool.name
+        home = self._homes.get(profile)
+        if home is None:
+            part = self.parts.get(profile.pool)
+            is_there = part is not None and part.candidates(profile, silent=True)
+            home = self._homes[profile] = profile.pool if is_there else DEFAULT_POOL
+        return home
+
+    def lenders(self, profile: Profile) -> tuple[str, ...]:
+        """The pools a job may ever borrow from, in order of name; whether they lend now is another question."""
+        home = self.parts[self.home(profile)].pool
+        return tuple(name for name, part in self.parts.items() if home.may_borrow_from(part.pool))
+
+    # -- nodes -----------------------------------------------------------------------------------------
 
     def nodes_of(self, cluster: str) -> tuple[Node, ...]:
         """Every node of a cluster, cordoned ones too."""

@@ -52,12 +52,14 @@ def _hardest_first(group: TaskGroup) -> tuple[bool, bool, int, int, str]:
 class Profile:
     """All that decides where a job fits: its groups, in the order they are placed, and its candidates.
 
-    `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference.
+    `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference. `pool` is the one
+    it names as its own; empty means the default pool.
     `least` is what all groups ask for together at their min, `most` at their max.
     """
 
     groups: tuple[TaskGroup, ...]
     clusters: tuple[tuple[str, int], ...] = ()
+    pool: str = ""
     least: Resources = field(init=False, repr=False, compare=False)
     most: Resources = field(init=False, repr=False, compare=False)
     least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
@@ -75,7 +77,7 @@ class Profile:
         object.__setattr__(self, "most", most)
         object.__setattr__(self, "least_widths", {group.name: group.min for group in self.groups})
         object.__setattr__(self, "is_elastic", any(group.min < group.max for group in self.groups))
-        object.__setattr__(self, "_hash", hash((self.groups, self.clusters)))
+        object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool)))
 
     def __hash__(self) -> int:
         return self._hash

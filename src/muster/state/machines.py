@@ -11,6 +11,7 @@ from muster.model import events as ev
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Job, Profile, Task
 from muster.model.nodes import Node
+from muster.model.pools import Pool
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import NodeState
 
@@ -28,6 +29,7 @@ class Machines:
     def __init__(self) -> None:
         self.clusters: dict[str, Cluster] = {}
         self.nodes: dict[str, Node] = {}
+        self.pools: dict[str, Pool] = {}
         self._tenants: dict[str, Tenants] = {}
         self._foreign: dict[str, dict[str, Resources]] = {}
         self._changed: dict[str, NodeState] = {}
@@ -38,6 +40,7 @@ class Machines:
         """A copy that can go its own way."""
         other = Machines()
         other.clusters, other.nodes, other._changed = dict(self.clusters), dict(self.nodes), dict(self._changed)
+        other.pools = dict(self.pools)
         other._tenants = {name: dict(tenants) for name, tenants in self._tenants.items()}
         other._foreign = {name: dict(pods) for name, pods in self._foreign.items()}
         other._fleet, other._floor = self._fleet, self._floor.fork()
@@ -46,7 +49,7 @@ class Machines:
     def fleet(self) -> Fleet:
         """The nodes as a frozen fleet; the same object until one changes."""
         if self._fleet is None:
-            self._fleet = Fleet(self.clusters.values(), self.nodes.values())
+            self._fleet = Fleet(self.clusters.values(), self.nodes.values(), self.pools.values())
         return self._fleet
 
     def floor(self) -> Floor:
@@ -74,6 +77,13 @@ class Machines:
                 self.cordon(name, cordoned=cordoned)
             case ev.NodeLabelled(node=name, labels=labels) if name in self.nodes:
                 self.label(name, dict(labels))
+            case ev.PoolSet(pool=pool):
+                self.set_pool(pool)
+            case ev.PoolChanged(pool=name, changes=changes):
+                self.set_pool(replace(self.pools.get(name, Pool(name=name)), **changes))
+            case ev.PoolDeleted(pool=name):
+                self.pools.pop(name, None)
+                self._fleet = None
             case ev.ForeignPlaced(id=pod, node=node_name, amounts=amounts):
                 self.set_foreign(node_name, pod, amounts)
             case ev.ForeignGone(id=pod, node=node_name):
@@ -84,6 +94,11 @@ class Machines:
     def set_cluster(self, cluster: Cluster) -> None:
         """A cluster appeared or changed."""
         self.clusters[cluster.name] = cluster
+        self._fleet = None
+
+    def set_pool(self, pool: Pool) -> None:
+        """A pool was made or changed: nodes may belong elsewhere from now on, whoever is there stays."""
+        self.pools[pool.name] = pool
         self._fleet = None
 
     def set_node(self, node: Node) -> None:

@@ -1,0 +1,50 @@
+"""Pools: nodes kept for some jobs first, which others may borrow while nobody of the pool needs them.
+
+A node belongs to the pool whose selector alone matches it; to the default pool, whose name is empty, when none or
+several match (design.md 5.1). Pools may be created, changed and deleted at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_POOL = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Nodes with certain labels, and what is allowed there.
+
+    `shares`: others may borrow its idle nodes. `borrows`: its jobs may run elsewhere, only in `borrows_from` if that
+    names any. `preempts`: its jobs may evict others from its nodes. A selector without labels matches no node.
+    """
+
+    name: str
+    selector: Mapping[str, str] = field(default_factory=dict)
+    shares: bool = True
+    borrows: bool = True
+    preempts: bool = True
+    borrows_from: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels is one of those it selects."""
+        return bool(self.selector) and all(labels.get(key) == value for key, value in self.selector.items())
+
+    def may_borrow_from(self, other: Pool) -> bool:
+        """Whether its jobs may ever run on nodes of the other pool."""
+        is_named = not self.borrows_from or other.name in self.borrows_from
+        return self.borrows and other.shares and is_named and other.name != self.name
+
+
+BESIDE_OTHERS = Pool(name=DEFAULT_POOL, borrows=False, preempts=False)
+"""The default pool where there are others: it shares, but neither borrows nor preempts."""
+
+ALONE = Pool(name=DEFAULT_POOL, shares=False, borrows=False)
+"""All nodes there are, where nobody made a pool."""
+
+
+def pool_of(labels: Mapping[str, str], pools: Iterable[Pool]) -> str:
+    """The name of the pool that a node with these labels belongs to."""
+    matching = [pool.name for pool in pools if pool.matches(labels)]
+    return matching[0] if len(matching) == 1 else DEFAULT_POOL
