@@ -9,7 +9,7 @@ from bench.checking import hold_to_rules
 from bench.measuring import MEASURE, table
 from bench.turns import FILL_HEADINGS, distinct_profiles, fill_bars, fill_row, filled, made_world, warm_up
 from bench.worlds import PLAIN, Kind, Size, scaled
-from muster.engine.turn import effort
+from muster.engine.planning import effort
 
 BAR = 200_000
 

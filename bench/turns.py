@@ -11,7 +11,7 @@ from bench.checking import hold_to_rules
 from bench.measuring import MEASURE, at_least, below, median, ms, table, tell, timed
 from bench.worlds import PLAIN, Kind, Size, built, freeze_garbage, scaled
 from muster.engine import plan as decide
-from muster.engine.turn import effort
+from muster.engine.planning import effort
 from muster.model.events import JobSucceeded
 from muster.model.plan import Evict, Plan, Start
 from muster.model.snapshot import Snapshot

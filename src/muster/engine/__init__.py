@@ -3,6 +3,6 @@
 No clock, no randomness, no I/O, no change to what it is given. Same snapshot, same plan, byte for byte.
 """
 
-from muster.engine.turn import plan
+from muster.engine.planning import plan
 
 __all__ = ["plan"]

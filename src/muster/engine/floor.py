@@ -33,6 +33,27 @@ class _Move(NamedTuple):
     is_told: bool  # whether every amount has a place in a row
 
 
+class _Parts:
+    """The floors of a fleet's pools: where each node of the whole is, and which changed since they were looked at."""
+
+    def __init__(self, floors: Mapping[str, Floor], numbers: list[Places], nodes: int) -> None:
+        self.floors = floors
+        self.numbers = numbers
+        self.part_of, self.place = np.zeros(nodes, np.intp), np.zeros(nodes, np.intp)
+        self.touched: set[int] = set()
+        for part, here in enumerate(numbers):
+            self.part_of[here], self.place[here] = part, np.arange(len(here))
+
+    @classmethod
+    def of(cls, grounds: Grounds) -> _Parts:
+        """Empty floors for the pools of a fleet."""
+        floors = {name: Floor(grounds_of(part)) for name, part in grounds.fleet.parts.items()}
+        numbers = [
+            np.array([grounds.number[name] for name in floor.grounds.names], np.intp) for floor in floors.values()
+        ]
+        return cls(floors, numbers, len(grounds.names))
+
+
 class Floor:
     """What is on every node of a fleet. `version` changes with every task that comes or goes."""
 
@@ -51,6 +72,7 @@ class Floor:
         self._moves: dict[Profile, dict[str, _Move]] = {}
         self._there: Resources | None = None  # what nodes that take tasks have, until one changes
         self._index: tuple[int, Cells] = (-1, cast(Cells, np.zeros(0, np.int64)))  # its nodes by tightness, and when
+        self._parts: _Parts | None = None
 
     def _set_rows(self, rooms: Array, empties: Array, held: Array) -> None:
         self._rooms, self._empties, self._held = rooms, empties, held
@@ -157,6 +179,37 @@ class Floor:
             held = held + Resources.of({name: amount for name, amount in amounts if name not in self.grounds.dims})
         return held
 
+    # -- pools -----------------------------------------------------------------------------------------
+
+    def parts(self) -> Mapping[str, Floor]:
+        """The floors of the fleet's pools as they are now. They are kept, and follow when they are asked for."""
+        if self._parts is None:
+            self._parts = _Parts.of(self.grounds)
+            for floor, here in zip(self._parts.floors.values(), self._parts.numbers, strict=True):
+                floor._follow(self, np.arange(len(here)), here)
+            return self._parts.floors
+        touched = np.array(sorted(self._parts.touched), np.intp)
+        for number, floor in enumerate(self._parts.floors.values()):
+            mine = touched[self._parts.part_of[touched] == number]
+            if len(mine):
+                floor._follow(self, self._parts.place[mine], mine)
+        self._parts.touched.clear()
+        return self._parts.floors
+
+    def _follow(self, whole: Floor, places: Places, numbers: Places) -> None:
+        """What is on these nodes of the whole is here as well, in these places."""
+        self.version += 1
+        self._there = None
+        self._made.clear()
+        for mine, theirs in zip(self._arrays(), whole._arrays(), strict=True):
+            mine[places] = theirs[numbers]
+        if not whole._values and not self._values:
+            return
+        for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+            self._values.pop(place, None)
+            if number in whole._values:
+                self._values[place] = whole._values[number]
+
     # -- writing ---------------------------------------------------------------------------------------
 
     def put(self, states: Mapping[str, NodeState]) -> None:
@@ -167,6 +220,8 @@ class Floor:
         if not names:
             return
         numbers, dims = [self.grounds.number[name] for name in names], self.grounds.dims
+        if self._parts is not None:
+            self._parts.touched.update(numbers)
         self._rooms[numbers] = self._rows_of(states[name].room for name in names)
         self._empties[numbers] = self._rows_of(states[name].empty for name in names)
         self._held[numbers] = [[states[name].held.get(dim) for dim in dims] for name in names]
@@ -245,6 +300,8 @@ class Floor:
         number = self.grounds.number[task.node]
         self.version += 1
         self._made.pop(number, None)
+        if self._parts is not None:
+            self._parts.touched.add(number)
         moves = self._moves.get(profile)
         if moves is None:
             moves = self._moves[profile] = {group.name: self._move(group.request) for group in profile.groups}

@@ -27,6 +27,7 @@ from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
 from muster.model.resources import CPU, GPU, MEMORY, PODS, Resources
 
 SMALL_DOMAIN = 64  # nodes; larger domains are searched by the index
+FLEETS = 128  # and parts of fleets, about which answers are remembered
 LARGE_FLEET = 1024  # nodes; in smaller ones levels are not worth their while
 
 Array: TypeAlias = npt.NDArray[np.int64]
@@ -74,10 +75,11 @@ class Grounds:
         self.cluster_of = np.array([self.cluster_number[node.cluster] for node in nodes], np.int64)
         takes_tasks = np.array([fleet.takes_tasks(node) for node in nodes], np.bool_)
         self.open, self.closed = np.flatnonzero(takes_tasks), np.flatnonzero(~takes_tasks)
-        others = sorted({name for node in nodes for name in node.allocatable} - set(_FIRST_DIMS))
+        kin = fleet.whole.nodes.values()  # rooms of a part are rows like those of the whole
+        others = sorted({name for node in kin for name in node.allocatable} - set(_FIRST_DIMS))
         self.dims = (*_FIRST_DIMS, *others)
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
-        most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in nodes), default=0)
+        most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in kin), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
         self.steps = step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
         most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
@@ -343,7 +345,7 @@ class Grounds:
 _SEARCH = (placing.START, placing.FLOOR, placing.OFFSET, placing.SHELF_END, placing.END)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=FLEETS)
 def grounds_of(fleet: Fleet) -> Grounds:
     """The fleet in numbers."""
     return Grounds(fleet)

@@ -6,7 +6,7 @@ offers its next job of another profile; a limit closes it for all whom the limit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Flags, Givers, Started
 from muster.model.jobs import Job, Profile
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import Policy
 
 _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
@@ -36,17 +36,30 @@ class Takers(NamedTuple):
 
 
 class Lines:
-    """The jobs that may still be offered in this round, and what a round writes about them."""
+    """The jobs that may still be offered in this round, and what a round writes about them.
 
-    def __init__(self, roll: Roll, shapes: ShapeTable, policy: Policy, now_ms: int, face: Face) -> None:
+    `ours` are those profiles whose jobs stand in these lines, which `whose` tells from other lines.
+    """
+
+    def __init__(
+        self,
+        roll: Roll,
+        shapes: ShapeTable,
+        policy: Policy,
+        now_ms: int,
+        face: Face,
+        ours: Flags | None = None,
+        whose: Hashable = None,
+    ) -> None:
         self._roll = roll
         self._shapes = shapes
+        self._ours, self._whose = ours, whose
         self._face = face
         self.columns = filling.Roll(*roll.columns())
         self.rules = Rules(
             now=now_ms,
             profiles_deep=policy.profiles_deep,
-            lifetime_bounds=policy.preemption is Preemption.ON,
+            lifetime_bounds=policy.lifetime_bounds,
             backfills=policy.backfill,
             starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
             starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
@@ -58,6 +71,7 @@ class Lines:
             asks_gpu=shapes.asks_gpu,
             is_rigid=shapes.is_rigid,
             never_fits=shapes.never_fits,
+            is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
             is_full=np.zeros(len(shapes.usage), np.int64),
             scarce=np.full(len(shapes.usage), NONE, np.int64),
             scarce_at=np.full(len(shapes.usage), NONE, np.int64),
@@ -221,13 +235,13 @@ class Lines:
 
     def _line_up_as_before(self) -> None:
         """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
-        ours, deep = tuple(getattr(self.lines, name) for name in _LINED_UP), self.rules.profiles_deep
-        known = self._roll.lined_up(deep)
+        columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), (self.rules.profiles_deep, self._whose)
+        known = self._roll.lined_up(how)
         if known is None:
             self._line_up()
-            self._roll.line_up(deep, tuple(column.copy() for column in ours))
+            self._roll.line_up(how, tuple(column.copy() for column in columns))
         else:
-            for column, kept in zip(ours, known, strict=True):
+            for column, kept in zip(columns, known, strict=True):
                 column[:] = kept
 
     def _line_up(self) -> None:
@@ -252,7 +266,10 @@ class Lines:
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""
-        return int((self.columns.queue_lane != NONE).sum())
+        if self._ours is None:
+            return int((self.columns.queue_lane != NONE).sum())
+        counts = (self.columns.lane_count > 0) & self._ours[self.columns.lane_profile]
+        return len(np.unique(self.columns.lane_queue[counts]))
 
     def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they
@@ -260,6 +277,8 @@ class Lines:
         columns = self.columns
         submitted = columns.submit[columns.lane_first]
         counts = (columns.lane_count > 0) & (submitted > since_ms)
+        if self._ours is not None:
+            counts &= self._ours[columns.lane_profile]
         if cordoned.any():
             counts &= cordoned[columns.lane_queue] == 0
         if (self.shapes.never_fits == 1).any():

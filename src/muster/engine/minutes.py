@@ -5,16 +5,14 @@ Of the many whom filling starts or sets aside by itself only columns are kept: o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine import waiting
-from muster.engine.elastic.resizes import Resizes
 from muster.engine.filled import Filled
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
@@ -25,8 +23,7 @@ from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
-from muster.model.made import Made
-from muster.model.plan import Action, Admit, Evict, Later, Promise, Start, Verdict, Verdicts, Waiting
+from muster.model.plan import Action, Admit, Evict, Later, Promise, Start, Verdict, Waiting
 from muster.model.reasons import Reason
 
 
@@ -177,7 +174,7 @@ class _Aside:
 
 def never_of(profile: Profile, fleet: Fleet) -> Waiting:
     """The verdict of those who fit no empty cluster."""
-    shortage = never_fits(fleet, profile)
+    shortage = never_fits(fleet.whole, profile)
     assert isinstance(shortage, Shortage)
     return waiting.never(profile, shortage, fleet)
 
@@ -223,15 +220,9 @@ class Minutes:
         """What became of a job that does not stay where it was."""
         self._moved.append((job, verdict))
 
-    def actions(self, pending: set[str], resizes: Resizes) -> Sequence[Action]:
-        """Those who shrink and evictions first, growth last; `pending` jobs keep the last promise made to them."""
-        shrinks, growths = resizes.actions()
-        lasting = [*shrinks, *self.evictions, *self._lasting(pending), *growths]
-        many = sum(len(part) if isinstance(part, Filled) else 1 for part in lasting)
-        return Made(lambda: chain.from_iterable(map(_spread, lasting)), many, passes=True)
-
-    def _lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
-        """What comes of all rounds: who was promised something and starts after all just starts."""
+    def lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
+        """What comes of all rounds, evictions apart: who was promised something and starts after all just starts,
+        and `pending` jobs keep the last promise made to them."""
         last = {action.job: action for action in self._actions if isinstance(action, Promise)}
         admitted = {action.job: action for action in self._actions if isinstance(action, Admit)}
         started = {action.job for action in self._actions if isinstance(action, Start)}
@@ -243,19 +234,7 @@ class Minutes:
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield action
 
-    def verdicts(self, last: Round, others: list[tuple[str, Verdict]], fleet: Fleet) -> Verdicts:
-        """One for each job the turn looked at."""
-
-        def make() -> dict[str, Verdict | Later]:
-            made: dict[str, Verdict | Later] = {}
-            for part in self._moved:
-                made.update(part.verdicts() if isinstance(part, Filled) else [part])
-            made.update(last.verdicts(fleet))
-            made.update(others)
-            return made
-
-        return Verdicts(make)
-
-
-def _spread(part: Action | Filled) -> Iterable[Action]:
-    return part.starts() if isinstance(part, Filled) else (part,)
+    def verdicts(self) -> Iterator[tuple[str, Verdict | Later]]:
+        """One for each job that did not stay where it was."""
+        for part in self._moved:
+            yield from part.verdicts() if isinstance(part, Filled) else [part]

@@ -10,12 +10,12 @@ The search is in the kernels of kernels/placing.py; here jobs become numbers, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from muster.engine.grounds import Grounds, blank_cells, grounds_of
+from muster.engine.grounds import FLEETS, Grounds, blank_cells, grounds_of
 from muster.engine.kernels import placing, sets
 from muster.engine.kernels.placing import Cells
 from muster.engine.rooms import Rooms, Span, devices_of
@@ -178,13 +178,19 @@ class _EmptyFleet:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.answers: dict[Profile, Shortage | None] = {}
+        self._answers: dict[tuple[Profile, tuple[str, ...]], Shortage | None] = {}
         self._placer = Placer(Span([Rooms.empty(grounds_of(fleet))]), everywhere=True)
 
-    def shortage(self, profile: Profile) -> Shortage | None:
-        """What keeps the profile from being placed; None if it can be."""
+    def shortage(self, profile: Profile, among: Container[str]) -> Shortage | None:
+        """What keeps the profile from being placed in any of its clusters that are among these; None if it can be."""
+        clusters = tuple(name for name in self.fleet.candidates(profile, silent=True) if name in among)
+        if (profile, clusters) not in self._answers:
+            self._answers[profile, clusters] = self._shortage(profile, clusters)
+        return self._answers[profile, clusters]
+
+    def _shortage(self, profile: Profile, clusters: tuple[str, ...]) -> Shortage | None:
         placer, shortages = self._placer, []
-        for cluster in self.fleet.candidates(profile, silent=True):
+        for cluster in clusters:
             if placer.place(profile, cluster, profile.least_widths) is not None:
                 placer.span.undo()
                 return None
@@ -192,15 +198,21 @@ class _EmptyFleet:
         return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
 
 
-_empty_fleet = lru_cache(maxsize=8)(_EmptyFleet)
+_empty_fleet = lru_cache(maxsize=FLEETS)(_EmptyFleet)
 
 
 def never_fits(fleet: Fleet, profile: Profile) -> Shortage | None:
-    """What keeps the job from starting even if every cluster were empty and uncordoned; None if it could start."""
-    empty = _empty_fleet(fleet)
-    if profile not in empty.answers:
-        empty.answers[profile] = empty.shortage(profile)
-    return empty.answers[profile]
+    """What keeps the job from starting even if every cluster were empty and uncordoned; None if it could start.
+
+    In its own pool, or in one from which it may borrow.
+    """
+    home = fleet.parts[fleet.home(profile)]
+    shortage = _empty_fleet(home).shortage(profile, home.clusters)
+    if shortage is not None:
+        for name in fleet.lenders(profile):
+            if _empty_fleet(fleet.parts[name]).shortage(profile, home.clusters) is None:
+                return None
+    return shortage
 
 
 def no_cluster(profile: Profile) -> Shortage:

@@ -7,7 +7,7 @@ kept as an object: it is made from its row when someone asks, equal to the one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -120,7 +120,7 @@ class Roll:
         self._asked: WeakSet[Names] = WeakSet()
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
-        self._lined_up: tuple[object, tuple[Ints, ...]] | None = None
+        self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
         self._shapes: ShapeTable | None = None
 
     @classmethod
@@ -150,7 +150,7 @@ class Roll:
         other.__dict__.update(
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
-        other._shapes, other._lined_up, other._asked, other._left = None, None, WeakSet(), []
+        other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), WeakSet(), []
         return other
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -247,14 +247,16 @@ class Roll:
         self._asked.add(names)
         return names
 
-    def lined_up(self, how: object) -> tuple[Ints, ...] | None:
+    def lined_up(self, how: Hashable) -> tuple[Ints, ...] | None:
         """How lanes stood in line when a turn began, if nothing has changed since; not to be changed."""
-        known = self._lined_up
-        return known[1] if known is not None and known[0] == (self.version, how) else None
+        version, known = self._lined_up
+        return known.get(how) if version == self.version else None
 
-    def line_up(self, how: object, lines: tuple[Ints, ...]) -> None:
+    def line_up(self, how: Hashable, lines: tuple[Ints, ...]) -> None:
         """This is how lanes stand in line when a turn begins."""
-        self._lined_up = ((self.version, how), lines)
+        if self._lined_up[0] != self.version:
+            self._lined_up = (self.version, {})
+        self._lined_up[1][how] = lines
 
     def lanes_in(self, rows: Ints) -> Ints:
         """The lanes that rows stand in."""
@@ -347,7 +349,7 @@ class Roll:
 
     def rank_those_of(self, submit_ms: int) -> None:
         """Work out the order, by name, of all jobs submitted at one moment."""
-        self._lined_up = None
+        self._lined_up = (NONE, {})
         rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
         found = [(name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
         for place, (_, row) in enumerate(sorted(found), 1):

@@ -175,7 +175,8 @@ class Books:
         groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
         numbers: list[int] = []
         for task in tasks:
-            numbers += (groups[task.group], number[task.node], bits_of(task.devices))
+            if task.node in number:  # in a part of a fleet, others may be elsewhere
+                numbers += (groups[task.group], number[task.node], bits_of(task.devices))
         return self.of(numbers)
 
     def new_trial(self, moments: Sequence[int], sign: int, tasks: int) -> Cells:

@@ -7,9 +7,10 @@ nothing to them (design.md 13). Profiles and queues have the numbers of the roll
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.engine.columns import Columns, Sight
 from muster.engine.grounds import Grounds
@@ -17,6 +18,7 @@ from muster.engine.numbers import Numbers
 from muster.engine.roll import Roll
 from muster.engine.rooms import bits_of
 from muster.engine.shapes import Ints
+from muster.model.fleet import Fleet
 from muster.model.jobs import Running
 from muster.model.snapshot import Snapshot
 
@@ -105,6 +107,55 @@ class RunTable:
         return self._tasks - many
 
 
+class Residents(NamedTuple):
+    """Of which rows a pool's turn takes care (None: all), whether anyone is on nodes of several pools, and a number
+    that changes when that may be otherwise although nobody came or went."""
+
+    are_here: npt.NDArray[np.bool_] | None
+    is_any_astride: bool
+    epoch: int
+
+
+class _Pools:
+    """In which pool of a fleet each attempt runs: where its first task is. `astride`: those that are in others too,
+    because pools or labels changed."""
+
+    def __init__(self, fleet: Fleet, epoch: int) -> None:
+        self.fleet = fleet
+        self.epoch = epoch
+        self.number = {name: number for number, name in enumerate(fleet.parts)}
+        self.of = np.zeros(0, np.int64)
+        self.astride: set[int] = set()
+        self._of_node = np.zeros(0, np.int64)
+
+    def look_up(self, rows: Ints, table: RunTable, nodes: Sequence[str]) -> None:
+        """Look again where these rows are."""
+        if len(self._of_node) < len(nodes):
+            known = self.fleet.nodes
+            numbers = [self.number[self.fleet.pool_of(name)] if name in known else 0 for name in nodes]
+            self._of_node = np.array(numbers, np.int64)
+        if len(self.of) < table.size:
+            wider = np.zeros(table.cells.shape[1], np.int64)
+            wider[: len(self.of)] = self.of
+            self.of = wider
+        first, many = table.cells[FIRST, rows], table.cells[MANY, rows]
+        rows, first, many = rows[many > 0], first[many > 0], many[many > 0]
+        self.of[rows] = self._of_node[table.tasks[first, NODE]]
+        self.astride.difference_update(rows.tolist() if self.astride else ())
+        for place in np.flatnonzero(many > 1).tolist():
+            row, begin, end = int(rows[place]), int(first[place]), int(first[place] + many[place])
+            if (self._of_node[table.tasks[begin:end, NODE]] != self.of[row]).any():
+                self.astride.add(row)
+
+
+_GROUNDS = 64  # of which numbers are kept
+
+
+def _keep_few(known: dict[Grounds, Any]) -> None:
+    while len(known) >= _GROUNDS:
+        del known[next(iter(known))]
+
+
 class Runs:
     """All attempts that run. `version` changes with every one that starts, changes or ends."""
 
@@ -115,9 +166,11 @@ class Runs:
         self.nodes = Numbers[str]()
         self._roll = roll
         self._row_of: dict[str, int] = {}
-        self._on: tuple[Grounds, Ints] | None = None
-        self._from: tuple[Grounds, Ints, Ints] | None = None
+        self._on: dict[Grounds, Ints] = {}
+        self._from: dict[Grounds, tuple[Ints, Ints]] = {}
         self._known: dict[Hashable, tuple[int, int, int, Any]] = {}
+        self._pools: _Pools | None = None
+        self._touched: list[int] = []  # rows whose pool is to be looked up
 
     @classmethod
     def of(cls, snapshot: Snapshot, roll: Roll) -> Runs:
@@ -145,7 +198,9 @@ class Runs:
         """An attempt started."""
         self.version += 1
         numbers, tasks = self.numbers_of(run)
-        self._row_of[run.job.id] = self.table.add(run, numbers, tasks)
+        row = self._row_of[run.job.id] = self.table.add(run, numbers, tasks)
+        if self._pools is not None:
+            self._touched.append(row)
 
     def remove(self, job_id: str) -> None:
         """The attempt of a job is over."""
@@ -186,16 +241,35 @@ class Runs:
 
     def on(self, grounds: Grounds) -> Ints:
         """The numbers that grounds have for our nodes; -1 for those that are gone."""
-        known = self._on
-        if known is None or known[0] is not grounds or len(known[1]) < len(self.nodes):
+        known = self._on.get(grounds)
+        if known is None or len(known) < len(self.nodes):
+            _keep_few(self._on)
             numbers = [grounds.number.get(name, -1) for name in self.nodes.names]
-            known = self._on = (grounds, np.array(numbers, np.int64))
-        return known[1]
+            known = self._on[grounds] = np.array(numbers, np.int64)
+        return known
 
     def numbers_on(self, grounds: Grounds) -> tuple[Ints, Ints]:
         """The numbers we have for the clusters and nodes of grounds."""
-        if self._from is None or self._from[0] is not grounds:
+        if grounds not in self._from:
+            _keep_few(self._from)
             clusters = [self.clusters.number(name) for name in grounds.cluster_number]
             nodes = [self.nodes.number(name) for name in grounds.names]
-            self._from = (grounds, np.array(clusters, np.int64), np.array(nodes, np.int64))
-        return self._from[1:]
+            self._from[grounds] = (np.array(clusters, np.int64), np.array(nodes, np.int64))
+        return self._from[grounds]
+
+    # -- pools -----------------------------------------------------------------------------------------
+
+    def residents(self, fleet: Fleet) -> Residents:
+        """Who runs on the nodes of a part of a fleet; all, if it is no part."""
+        if not fleet.whole.pools:
+            return Residents(None, False, 0)
+        pools = self._pools
+        if pools is None or pools.fleet is not fleet.whole:
+            pools = self._pools = _Pools(fleet.whole, 0 if pools is None else pools.epoch + 1)
+            self._touched = list(range(self.table.size))
+            self._known.clear()
+        if self._touched:
+            pools.look_up(np.array(self._touched), self.table, self.nodes.names)
+            self._touched = []
+        here = pools.number[fleet.pool.name]
+        return Residents(pools.of[: self.table.size] == here, bool(pools.astride), pools.epoch)

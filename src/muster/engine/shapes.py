@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.engine.asks import Asks, asks_of
-from muster.engine.grounds import Grounds
+from muster.engine.grounds import FLEETS, Grounds
 from muster.engine.numbers import Numbers
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
@@ -36,7 +36,8 @@ class ShapeTable:
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
         self._fleet: Fleet | None = None
-        self._asks: tuple[tuple[Grounds, int, bool], Asks] | None = None
+        self._asks: dict[Grounds, tuple[int, bool, Asks]] = {}
+        self._homes: tuple[Fleet, Ints] | None = None
 
     def number(self, profile: Profile) -> int:
         """The number of a profile; its row is there."""
@@ -80,10 +81,21 @@ class ShapeTable:
 
     def asks_of(self, grounds: Grounds, *, listed: bool) -> Asks:
         """What the profiles ask of the nodes."""
-        key = (grounds, self._known, listed)
-        if self._asks is None or self._asks[0] != key:
-            self._asks = (key, asks_of(grounds, self.profiles.names, listed=listed))
-        return self._asks[1]
+        many, was_listed, asks = self._asks.get(grounds, (_UNKNOWN, False, None))
+        if asks is None or (many, was_listed) != (self._known, listed):
+            while len(self._asks) >= FLEETS:
+                del self._asks[next(iter(self._asks))]
+            asks = asks_of(grounds, self.profiles.names, listed=listed)
+            self._asks[grounds] = (self._known, listed, asks)
+        return asks
+
+    def homes(self, fleet: Fleet) -> Ints:
+        """The pool that jobs of each profile belong to, by its place among the parts of the fleet."""
+        if self._homes is None or self._homes[0] is not fleet or len(self._homes[1]) < self._known:
+            number = {name: place for place, name in enumerate(fleet.parts)}
+            homes = [number[fleet.home(profile)] for profile in self.profiles.names[: self._known]]
+            self._homes = (fleet, np.array(homes, np.int64))
+        return self._homes[1]
 
     def row(self, resources: Resources) -> Ints:
         """Amounts by number. Names that no profile asks for are left out."""

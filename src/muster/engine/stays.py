@@ -6,10 +6,10 @@ by one number: first come the rows of the snapshot's attempts, then the turn's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ from muster.engine.roll import Roll
 from muster.engine.runs import Runs, RunTable
 from muster.engine.shapes import Ints
 from muster.engine.table import NONE
+from muster.model.fleet import Fleet
 from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.names import NameKey
 from muster.model.policy import Policy
 
 Flags = npt.NDArray[np.bool_]
+T = TypeVar("T")
 
 
 class Started(NamedTuple):
@@ -69,10 +71,12 @@ _WORKED_OUT = ("ends", "_alive", "givers", "_giving", "_gives")
 
 
 class Stays:
-    """The attempts that run, in the columns of muster.engine.runs."""
+    """The attempts that run, in the columns of muster.engine.runs; in a part of a fleet, those that are there."""
 
-    def __init__(self, resident: Runs, roll: Roll, policy: Policy, now_ms: int) -> None:
+    def __init__(self, resident: Runs, roll: Roll, policy: Policy, now_ms: int, fleet: Fleet) -> None:
         self.resident = resident
+        self.fleet = fleet
+        self._are_here, self.is_any_astride, self._epoch = resident.residents(fleet)
         self.roll = roll
         self.policy = policy
         self.now_ms = now_ms
@@ -84,7 +88,7 @@ class Stays:
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""
-        other = Stays(self.resident, self.roll, self.policy, self.now_ms)
+        other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves = self.epoch, self.moves
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in ("ends", "_giving")})
@@ -177,8 +181,20 @@ class Stays:
     def _alive(self) -> Flags:
         """Which rows are in use."""
         alive = self._whole(runs.MANY) > 0
+        if self._are_here is not None:
+            alive[: self._base] &= self._are_here
         alive[list(self._gone)] = False
         return alive
+
+    def _known(self, what: Hashable, work_out: Callable[[], tuple[T, int]]) -> T:
+        """What was worked out for the attempts of this part before, if nobody came or went since; else anew."""
+        return self.resident.known((what, self.fleet.pool.name, self._epoch), self.now_ms, work_out)
+
+    @cached_property
+    def residents(self) -> Ints:
+        """The rows of those who were here when the turn began."""
+        is_resident = self.resident.table.cells[runs.MANY, : self._base] > 0
+        return np.flatnonzero(is_resident if self._are_here is None else is_resident & self._are_here)
 
     def run(self, row: int) -> Running:
         """The attempt in a row; only for those that were not started by filling."""
@@ -210,7 +226,7 @@ class Stays:
         if not self._is_as_found:
             return self._ends()
         step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
-        return self.resident.known(("ends", step_ms, least_ms), self.now_ms, self._ends_and_until)
+        return self._known(("ends", step_ms, least_ms), self._ends_and_until)
 
     def _ends_and_until(self) -> tuple[Ends, int]:
         """When everyone is taken to leave, and until when that holds: guesses move on, and who overruns is guessed."""
@@ -323,6 +339,10 @@ class Stays:
         moves[:, 0] = np.asarray(asks.groups)[groups]
         moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
         moves[:, 2] = tasks[:, runs.DEVICES]
+        if self.is_any_astride:  # what lies on nodes of other pools changes nothing here
+            is_here = moves[:, 1] >= 0
+            moves, owner = moves[is_here], owner[is_here]
+            return moves, np.cumsum(np.bincount(owner, minlength=len(rows)))
         return moves, np.cumsum(self._many(rows))
 
     def _many(self, rows: Ints) -> Ints:
@@ -341,7 +361,7 @@ class Stays:
         """Of which rows anything could be evicted now, if someone has a right to it."""
         if not self._is_as_found:
             return self._who_gives()
-        return self.resident.known("gives", self.now_ms, self._who_gives_and_until).copy()
+        return self._known("gives", self._who_gives_and_until).copy()
 
     def _who_gives_and_until(self) -> tuple[Flags, int]:
         """Who gives way, and until when nobody else does."""
@@ -402,11 +422,13 @@ class Stays:
 
     def outlived_from(self) -> list[int]:
         """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""
-        return self.resident.known("outlived", self.now_ms, self._outlived_and_until)
+        return self._known("outlived", self._outlived_and_until)
 
     def _outlived_and_until(self) -> tuple[list[int], int]:
         cells = self.resident.table.cells[:, : self._base]
         lifetime, protected, alive = cells[runs.LIFETIME], cells[runs.PROTECTED], cells[runs.MANY] > 0
+        if self._are_here is not None:
+            alive &= self._are_here
         outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)
         is_ahead = alive & (protected > self.now_ms), alive & (lifetime >= 0) & (outlived > self.now_ms)
         # Quicker than a minimum where something holds.

@@ -1,4 +1,4 @@
-"""One turn: from a frozen snapshot to a plan.
+"""One turn of one pool: from a frozen snapshot to what is to be done.
 
 1. Open the books: flows and shares as of now.
 2. Keep promises: pending jobs, first admitted first, start or get their reservation renewed.
@@ -6,7 +6,7 @@
 4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
 5. Set widths: elastic jobs take what nobody who waits can use (muster.engine.elastic).
-6. Close: one verdict each, and when to look again if nothing happens.
+6. Close: one verdict each, and when to look again if nothing happens (closing.py).
 
 Steps 2 to 4 make a round. What one round did may open a way for another job, so there are rounds until one
 changes nothing: then the same moment planned again gives an empty plan.
@@ -26,71 +26,56 @@ from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
 from muster.engine.garbage import in_one_go
 from muster.engine.horizon import Horizon
-from muster.engine.kernels import suited_to
 from muster.engine.kernels.filling import NO_ROOM, OVER_SHARE, Care, Field
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
-from muster.engine.roll import Roll
-from muster.engine.runs import Runs
-from muster.engine.shares import shares
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
 from muster.model import plan as plans
 from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running
-from muster.model.plan import Admit, Evict, Plan, Promise, Return, Start, Verdict, Victim, Waiting
+from muster.model.plan import Admit, Evict, Promise, Return, Start, Victim, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
 
-def plan(snapshot: Snapshot) -> Plan:
-    """Decide one turn."""
-    return _decided(snapshot).close()
+class Turn:
+    """The books of one pool's turn. Every step reads what the steps before it wrote.
 
+    The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
+    """
 
-def effort(snapshot: Snapshot) -> tuple[int, int]:
-    """How many nodes a turn looks at to place how many tasks, trials included; for benchmarks."""
-    return _decided(snapshot).horizon.now.books.tallies()
-
-
-def _decided(snapshot: Snapshot) -> _Turn:
-    turn = _Turn(snapshot)
-    turn.make_way()
-    turn.go_round()
-    while turn.may_change_more() or turn.make_way():
-        turn.go_round()
-    turn.grow()
-    return turn
-
-
-class _Turn:
-    """The books of one turn. Every step reads what the steps before it wrote."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger) -> None:
         self.snapshot = snapshot
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
-        roll = Roll.of(snapshot)
-        shapes = roll.shapes(self.policy.weights)
-        all_fit = shapes.judge(self.fleet, roll.waiting_with())
-        runs = Runs.of(snapshot, roll)
-        self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), roll, shapes)
-        # Reading a node's room takes about as long as placing some tasks.
-        face = suited_to(len(roll) + 16 * len(snapshot.nodes))
-        self.roll = roll
-        self.finder = Finder(snapshot, self.ledger, Stays(runs, roll, self.policy, self.now_ms), face)
-        self.lines = Lines(roll, shapes, self.policy, self.now_ms, face)
+        self.ledger = ledger
+        self.roll, shapes, face = opened.roll, opened.shapes, opened.face
+        stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet)
+        self.finder = Finder(snapshot, ledger, stays, face)
+        ours = whose = None
+        if (whole := self.fleet.whole).pools:
+            ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet
+        self.lines = Lines(self.roll, shapes, self.policy, self.now_ms, face, ours, whose)
         self.lines.leave_out(snapshot.evicted)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
         self.minutes = Minutes()
         self._care_as_of: object = None
+
+    def settle(self) -> None:
+        """Steps 2 to 4 until nothing changes any more."""
+        self.make_way()
+        self.go_round()
+        while self.may_change_more() or self.make_way():
+            self.go_round()
 
     def go_round(self) -> None:
         """Steps 2 to 4, from the books as they stand."""
@@ -154,7 +139,7 @@ class _Turn:
         # What holds for sure is not given up for a guess, however soon.
         if old is not None and (new is None or not new.is_firm):
             new = old
-        if new is None and (shortage := never_fits(self.fleet, job.profile)):
+        if new is None and (shortage := never_fits(self.fleet.whole, job.profile)):
             self._return(pending, waiting.never(job.profile, shortage, self.fleet))
             return
         if _firm(new) != pending.reservation:
@@ -190,7 +175,7 @@ class _Turn:
     def _aged(self) -> list[Job]:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
-        aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.fleet, job.profile)]
+        aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.fleet.whole, job.profile)]
         return sorted(aged, key=lambda job: (job.submit_ms, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------
@@ -297,7 +282,8 @@ class _Turn:
         if self.policy.preemption is Preemption.ON:
             claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
             rights = claims.rights(self.roll)
-        found = [self.horizon.soonest(job, cluster, rights, before_ms) for cluster in clusters]
+        in_place_of = {name: rights if name in self.fleet.preempts_in else None for name in clusters}
+        found = [self.horizon.soonest(job, cluster, in_place_of[cluster], before_ms) for cluster in clusters]
         # min keeps the first of equals, and the most preferred cluster comes first
         best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
@@ -413,24 +399,12 @@ class _Turn:
 
     # -- 6. closing ------------------------------------------------------------------------------------
 
-    def close(self) -> Plan:
-        """The plan, evictions first."""
-        evicted = Waiting(reason=Reason.JUST_EVICTED)
-        others: list[tuple[str, Verdict]] = [(job_id, evicted) for job_id in sorted(self.snapshot.evicted)]
-        for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
-            others.append((held.job.id, waiting.held(held)))
-        self.round.reasons |= {said.reason for _, said in others if isinstance(said, Waiting)}
+    def wakes_ms(self, others: set[Reason]) -> tuple[int | None, int | None]:
+        """When time alone could change what was said of those who wait, and when a width; `others` wait as well."""
+        self.round.reasons |= others
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
-        width_ms = self.finder.width.wake_ms(self.horizon)
-        return Plan(
-            now_ms=self.now_ms,
-            actions=self.minutes.actions(set(self.pending), self.finder.width.resizes),
-            verdicts=self.minutes.verdicts(self.round, others, self.fleet),
-            heads=self.lines.first_heads(),
-            wake_ms=min((it for it in (waits_ms, width_ms) if it is not None), default=None),
-            waits_ms=waits_ms,
-        )
+        return waits_ms, self.finder.width.wake_ms(self.horizon)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

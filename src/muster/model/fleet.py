@@ -42,8 +42,8 @@ class Fleet:
     """Clusters and nodes in order of name, with answers remembered.
 
     `pools` are those that someone made. A fleet with pools is in parts, one for each and one for the default pool; a
-    part is a fleet of its own, of that `pool`. A fleet without pools is all one part. `preempts_in`: the clusters in
-    which jobs may be evicted for others.
+    part is a fleet of its own, of that `pool`, and knows the `whole` it is of. A fleet without pools is all one part.
+    `preempts_in`: the clusters in which jobs may be evicted for others.
     """
 
     __slots__ = (
@@ -60,6 +60,7 @@ class Fleet:
         "pool",
         "pools",
         "preempts_in",
+        "whole",
     )
 
     def __init__(
@@ -70,8 +71,10 @@ class Fleet:
         *,
         pool: Pool = ALONE,
         preempts_in: Iterable[str] | None = None,
+        whole: Fleet | None = None,
     ) -> None:
         self.pool = pool
+        self.whole = whole or self
         self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
         self._homes: dict[Profile, str] = {}
         self._parts: dict[str, Fleet] | None = None
@@ -122,7 +125,7 @@ class Fleet:
             pool, here = self.pools.get(name, BESIDE_OTHERS), has[name]
             preempts_in = here - with_pools if pool is BESIDE_OTHERS else here if pool.preempts else ()
             clusters = [cluster for cluster in self.clusters.values() if cluster.name in here]
-            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in)
+            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in, whole=self)
         return parts
 
     def pool_of(self, node: str) -> str:

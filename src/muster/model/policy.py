@@ -61,11 +61,17 @@ class Policy:
     uneven_percent: int = 200  # of the least served: who has more gives one up
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
+    may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property
     def flow_step_ms(self) -> int:
         """How often flows are looked at to decide whose turn it is: eight times in a half time."""
         return max(self.half_time_ms // 8, 1)
+
+    @property
+    def lifetime_bounds(self) -> bool:
+        """Whether a job is in the way for as long as its lifetime at most."""
+        return self.preemption is Preemption.ON and self.may_evict_all
 
     def bound_ms(self, job: Timed) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.
@@ -73,6 +79,6 @@ class Policy:
         A lifetime bounds nothing where nobody may be evicted. Nobody is at the very moment it started, so even a
         lifetime of 0 bounds it by the next.
         """
-        if job.known_ms is not None or self.preemption is not Preemption.ON or job.lifetime_ms is None:
+        if job.known_ms is not None or not self.lifetime_bounds or job.lifetime_ms is None:
             return job.known_ms
         return max(job.lifetime_ms, 1)

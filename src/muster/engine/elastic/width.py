@@ -14,8 +14,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from muster.engine import runs
 from muster.engine.elastic.clock import Clock
 from muster.engine.elastic.evening import Evener, uneven_from
@@ -60,7 +58,7 @@ class Width:
         self._policy = snapshot.policy
         self._fleet = snapshot.fleet
         self._ledger = ledger
-        self._resident = horizon.stays.resident.table
+        self._stays = horizon.stays
         self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
         self._lines: dict[str, Line] = {}
         self._vain = 0
@@ -78,15 +76,17 @@ class Width:
         is_elastic = self._ledger.shapes.is_elastic
         if self._policy.elastic_every_ms is None or not is_elastic.any():
             return {}
-        cells = self._resident.cells[:, : self._resident.size]
-        rows = np.flatnonzero((is_elastic[cells[runs.PROFILE]] > 0) & (cells[runs.MANY] > 0)).tolist()
-        found = [(row, run) for row in rows if isinstance(run := self._resident.who[row], Running)]
+        rows = self._stays.residents
+        rows = rows[is_elastic[self._stays.column(runs.PROFILE, rows)] > 0]
+        found = [(row, self._stays.run(row)) for row in rows.tolist()]
         with in_one_go():
             return {run.job.id: self._unit(run, row) for row, run in found if self._is_within_reach(run)}
 
     def _is_within_reach(self, run: Running) -> bool:
-        cluster = self._fleet.clusters.get(run.cluster)
-        return run.serving is not None and cluster is not None and not cluster.silent
+        cluster, nodes = self._fleet.clusters.get(run.cluster), self._fleet.nodes
+        if run.serving is None or cluster is None or cluster.silent:
+            return False
+        return not self._stays.is_any_astride or all(task.node in nodes for task in run.tasks)
 
     def _unit(self, run: Running, row: int) -> Unit:
         thaws_ms, mark_ms = self._clock.thaws_ms(run), self._clock.mark_ms

@@ -94,6 +94,7 @@ class Shapes(NamedTuple):
     asks_gpu: Ints
     is_rigid: Ints
     never_fits: Ints
+    is_ours: Flags  # whether jobs with it stand in these lines
     is_full: Ints  # there is no room for it, promised or not
     scarce: Ints  # the resource it lacks, if it was worked out after `scarce_at` starts of this turn
     scarce_at: Ints

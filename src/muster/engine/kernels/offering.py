@@ -17,11 +17,12 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
         lines.begin[queue] = at
         lane = roll.queue_lane[queue]
         while lane != NONE:
-            lines.cursor[lane] = roll.lane_first[lane]
-            lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
-            if lines.cursor[lane] != NONE:
-                lines.heap[at] = lane
-                at += 1
+            if shapes.is_ours[roll.lane_profile[lane]]:
+                lines.cursor[lane] = roll.lane_first[lane]
+                lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
+                if lines.cursor[lane] != NONE:
+                    lines.heap[at] = lane
+                    at += 1
             lane = roll.lane_next[lane]
         lines.many[queue] = at - lines.begin[queue]
         heapify(roll, lines, queue)

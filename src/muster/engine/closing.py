@@ -1,0 +1,75 @@
+"""The end of a turn: what its pools did and said, as one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from muster.engine import waiting
+from muster.engine.filled import Filled
+from muster.engine.minutes import Minutes
+from muster.engine.turn import Turn
+from muster.model.made import Made
+from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
+from muster.model.reasons import Reason
+from muster.model.snapshot import Snapshot
+
+
+def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowed: Minutes | None = None) -> Plan:
+    """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
+    others = list(_others(snapshot))
+    reasons = {said.reason for _, said in others}
+    wakes = [turn.wakes_ms(reasons) for turn in turns]
+    waits_ms = _first(waits_ms for waits_ms, _ in wakes)
+    heads: dict[str, str] = {}
+    for turn in turns:
+        heads = turn.lines.first_heads() | heads
+    return Plan(
+        now_ms=snapshot.now_ms,
+        actions=_actions(turns, borrowed),
+        verdicts=_verdicts(turns, borrowed, others),
+        heads=heads,
+        wake_ms=_first(chain.from_iterable(wakes)),
+        waits_ms=waits_ms,
+    )
+
+
+def _others(snapshot: Snapshot) -> Iterable[tuple[str, Waiting]]:
+    """Those who are in no line: evicted at this very moment, or waiting for others to end."""
+    for job_id in sorted(snapshot.evicted):
+        yield job_id, Waiting(reason=Reason.JUST_EVICTED)
+    for held in sorted(snapshot.held, key=lambda held: held.job.key):
+        yield held.job.id, waiting.held(held)
+
+
+def _actions(turns: Sequence[Turn], borrowed: Minutes | None) -> Sequence[Action]:
+    resizes = [turn.finder.width.resizes.actions() for turn in turns]
+    parts: list[Action | Filled] = [shrink for shrinks, _ in resizes for shrink in shrinks]
+    parts += [eviction for turn in turns for eviction in turn.minutes.evictions]
+    for turn in turns:
+        parts += turn.minutes.lasting(set(turn.pending))
+    parts += [] if borrowed is None else borrowed.lasting(set())
+    parts += [growth for _, growths in resizes for growth in growths]
+    many = sum(len(part) if isinstance(part, Filled) else 1 for part in parts)
+    return Made(lambda: chain.from_iterable(map(_spread, parts)), many, passes=True)
+
+
+def _spread(part: Action | Filled) -> Iterable[Action]:
+    return part.starts() if isinstance(part, Filled) else (part,)
+
+
+def _verdicts(turns: Sequence[Turn], borrowed: Minutes | None, others: list[tuple[str, Waiting]]) -> Verdicts:
+    def make() -> dict[str, Verdict | Later]:
+        made: dict[str, Verdict | Later] = {}
+        for turn in turns:
+            made.update(turn.minutes.verdicts())
+            made.update(turn.round.verdicts(turn.fleet))
+        made.update(() if borrowed is None else borrowed.verdicts())
+        made.update(others)
+        return made
+
+    return Verdicts(make)
+
+
+def _first(moments: Iterable[int | None]) -> int | None:
+    return min((moment_ms for moment_ms in moments if moment_ms is not None), default=None)
