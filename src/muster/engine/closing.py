@@ -7,18 +7,22 @@ from itertools import chain
 
 from muster.engine import waiting
 from muster.engine.filled import Filled
-from muster.engine.minutes import Minutes
+from muster.engine.pools.borrowing import Borrowing
 from muster.engine.turn import Turn
+from muster.model.fleet import Fleet
 from muster.model.made import Made
 from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
 
 
-def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowed: Minutes | None = None) -> Plan:
+def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowing: Borrowing | None = None) -> Plan:
     """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
     others = list(_others(snapshot))
     reasons = {said.reason for _, said in others}
+    if borrowing is not None:  # a limit that keeps someone from borrowing may cease to
+        turns[0].round.limited += borrowing.round.limited
+        borrowing.tell()
     wakes = [turn.wakes_ms(reasons) for turn in turns]
     waits_ms = _first(waits_ms for waits_ms, _ in wakes)
     heads: dict[str, str] = {}
@@ -26,8 +30,8 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowed: Minutes | None =
         heads = turn.lines.first_heads() | heads
     return Plan(
         now_ms=snapshot.now_ms,
-        actions=_actions(turns, borrowed),
-        verdicts=_verdicts(turns, borrowed, others),
+        actions=_actions(turns, borrowing),
+        verdicts=_verdicts(turns, borrowing, others, snapshot.fleet),
         heads=heads,
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
@@ -42,13 +46,13 @@ def _others(snapshot: Snapshot) -> Iterable[tuple[str, Waiting]]:
         yield held.job.id, waiting.held(held)
 
 
-def _actions(turns: Sequence[Turn], borrowed: Minutes | None) -> Sequence[Action]:
+def _actions(turns: Sequence[Turn], borrowing: Borrowing | None) -> Sequence[Action]:
     resizes = [turn.finder.width.resizes.actions() for turn in turns]
     parts: list[Action | Filled] = [shrink for shrinks, _ in resizes for shrink in shrinks]
     parts += [eviction for turn in turns for eviction in turn.minutes.evictions]
     for turn in turns:
         parts += turn.minutes.lasting(set(turn.pending))
-    parts += [] if borrowed is None else borrowed.lasting(set())
+    parts += [] if borrowing is None else borrowing.minutes.lasting(set())
     parts += [growth for _, growths in resizes for growth in growths]
     many = sum(len(part) if isinstance(part, Filled) else 1 for part in parts)
     return Made(lambda: chain.from_iterable(map(_spread, parts)), many, passes=True)
@@ -58,13 +62,17 @@ def _spread(part: Action | Filled) -> Iterable[Action]:
     return part.starts() if isinstance(part, Filled) else (part,)
 
 
-def _verdicts(turns: Sequence[Turn], borrowed: Minutes | None, others: list[tuple[str, Waiting]]) -> Verdicts:
+def _verdicts(
+    turns: Sequence[Turn], borrowing: Borrowing | None, others: list[tuple[str, Waiting]], fleet: Fleet
+) -> Verdicts:
     def make() -> dict[str, Verdict | Later]:
         made: dict[str, Verdict | Later] = {}
         for turn in turns:
             made.update(turn.minutes.verdicts())
             made.update(turn.round.verdicts(turn.fleet))
-        made.update(() if borrowed is None else borrowed.verdicts())
+        if borrowing is not None:  # what was found out at home says more
+            made = dict(borrowing.round.verdicts(fleet)) | made
+            made.update(borrowing.minutes.verdicts())
         made.update(others)
         return made
 

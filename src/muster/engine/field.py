@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from muster.engine.asks import Asks
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Field
-from muster.engine.rooms import Span
+from muster.engine.rooms import Rooms, Span
 
 
 def field_of(horizon: Horizon) -> Field:
     """The field as it is. Only good until someone else changes rooms or promises."""
     promised = sorted(horizon.promised.values(), key=lambda it: it.order)
     moments = [horizon.now, *(it.rooms for it in promised)]
-    span, books, asks = Span(moments), horizon.now.books, horizon.asks
+    return field_on(moments, [it.reservation.start_ms for it in promised], horizon.asks)
+
+
+def field_on(moments: Sequence[Rooms], starts: Sequence[int], asks: Asks) -> Field:
+    """The rooms of now and of moments that start then, and what profiles ask of them."""
+    span, books = Span(moments), moments[0].books
     births = [rooms.birth for rooms in moments]
     ground, cells, index, circles, trial = span.cells(asks.most)
     return Field(
@@ -25,6 +33,9 @@ def field_of(horizon: Horizon) -> Field:
         widths=asks.widths,
         first_cluster=asks.first_cluster,
         clusters=asks.clusters,
-        starts=books.of([it.reservation.start_ms for it in promised]),
+        starts=books.of(starts),
         signs=books.of([books.sign_of(tuple(births[: last + 1])) for last in range(len(births))]),
+        preference=books.of(()),
+        idle=books.of(()),
+        tasks=books.of(()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
@@ -24,10 +24,19 @@ _NAMES = 8  # of groups whose lone tasks are kept, one for every node
 
 
 class Filled:
-    """Some starts. The roll goes on after the turn, so what is needed of it is read at once."""
+    """Some starts. The roll goes on after the turn, so what is needed of it is read at once.
+
+    `clusters`: what clusters are called, if not as in the grounds.
+    """
 
     def __init__(
-        self, started: Started, roll: Roll, shapes: ShapeTable, grounds: Grounds, attempts: Mapping[str, int]
+        self,
+        started: Started,
+        roll: Roll,
+        shapes: ShapeTable,
+        grounds: Grounds,
+        attempts: Mapping[str, int],
+        clusters: Sequence[str] | None = None,
     ) -> None:
         columns, lanes = roll.columns(), roll.lanes_in(started.rows)
         self.started = started
@@ -38,6 +47,7 @@ class Filled:
         self._usage = shapes.usage[self._profile]
         self._queues, self._profiles, self._grounds = roll.queues.names, roll.profiles.names, grounds
         self._had = attempts
+        self._clusters = grounds.cluster_names if clusters is None else clusters
         self._seen: tuple[int, list[Start]] = (-1, [])
 
     def __len__(self) -> int:
@@ -60,14 +70,14 @@ class Filled:
     def _some(self, begin: int) -> list[Start]:
         """The starts from that place on, as many as are made at once."""
         part = slice(begin, begin + _AT_ONCE)
-        jobs, clusters = self._names.ids[part], list(self._grounds.cluster_number)
+        jobs = self._names.ids[part]
         return list(
             _tuples(
                 Start,
                 jobs,
                 map(self._queues.__getitem__, self._queue[part].tolist()),
                 [self._had.get(job, 0) + 1 for job in jobs] if self._had else repeat(1),
-                map(clusters.__getitem__, self.started.clusters[part].tolist()),
+                map(self._clusters.__getitem__, self.started.clusters[part].tolist()),
                 self._tasks(part),
                 repeat(()),
                 repeat(False),

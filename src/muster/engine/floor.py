@@ -93,6 +93,13 @@ class Floor:
         floor.put(states)
         return floor
 
+    @classmethod
+    def with_rows(cls, grounds: Grounds, rooms: Array, empties: Array) -> Floor:
+        """A floor with these rows, of which nobody asks what is held."""
+        floor = cls(grounds)
+        floor._set_rows(rooms, empties, floor._held)
+        return floor
+
     def fork(self) -> Floor:
         """A copy that can go its own way."""
         other = Floor(self.grounds)
@@ -195,6 +202,12 @@ class Floor:
                 floor._follow(self, self._parts.place[mine], mine)
         self._parts.touched.clear()
         return self._parts.floors
+
+    def places_of_parts(self) -> list[Places]:
+        """The numbers of each pool's nodes, in the order of its own floor."""
+        self.parts()
+        assert self._parts is not None
+        return self._parts.numbers
 
     def _follow(self, whole: Floor, places: Places, numbers: Places) -> None:
         """What is on these nodes of the whole is here as well, in these places."""

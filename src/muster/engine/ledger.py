@@ -40,6 +40,12 @@ class Holding:
         budget = state.queue.excess_budget
         self.budget_left = None if budget is None else budget - state.charged
 
+    def on(self, ledger: Ledger) -> Holding:
+        """The same in another ledger."""
+        other = Holding(ledger, self.state, self.number)
+        other.budget_left = self.budget_left
+        return other
+
     @property
     def name(self) -> str:
         """The queue's name."""
@@ -142,6 +148,19 @@ class Ledger:
             holding = self.queues[pending.job.queue]
             if holding.budget_left is not None:  # the snapshot's `charged` has it already
                 holding.budget_left += pending.charge
+
+    def fork(self) -> Ledger:
+        """The same holdings, to go on by themselves."""
+        other = object.__new__(Ledger)
+        other.__dict__.update(self.__dict__)
+        other._evicted = set(self._evicted)
+        other.columns = Books(*(column.copy() for column in self.columns))
+        other.queues = {name: holding.on(other) for name, holding in self.queues.items()}
+        return other
+
+    def become(self, other: Ledger) -> None:
+        """Be another ledger from now on, for all who know this one."""
+        self.__dict__.update(other.__dict__)
 
     def _opened(self, states: list[QueueState], numbers: list[int], many: int, snapshot: Snapshot) -> Books:
         shapes, width = self.shapes, len(self.shapes.resources)

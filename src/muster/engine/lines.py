@@ -35,6 +35,21 @@ class Takers(NamedTuple):
     overtaken: set[str]
 
 
+NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: {}, None, set())
+
+
+class Asked(NamedTuple):
+    """By queue: whether anyone of it stands in line, and the most that one of them asks for at its min.
+
+    `has_wider`: whether anyone may start wider than that.
+    """
+
+    queues: Flags
+    usage: Ints
+    least: Ints
+    has_wider: bool
+
+
 class Lines:
     """The jobs that may still be offered in this round, and what a round writes about them.
 
@@ -220,6 +235,12 @@ class Lines:
                 self.lines.out[row] = 1
                 self._is_as_found = False
 
+    def leave_out_those_of(self, others: Iterable[Lines]) -> None:
+        """Whoever stands in other lines no more does not stand in these."""
+        for lines in others:
+            self.lines.out[:] |= lines.lines.out
+        self._is_as_found = False
+
     def reopen(self) -> None:
         """Begin again: nobody is set aside, no limit was hit."""
         self.lines.aside[:] = NOBODY
@@ -270,6 +291,24 @@ class Lines:
             return int((self.columns.queue_lane != NONE).sum())
         counts = (self.columns.lane_count > 0) & self._ours[self.columns.lane_profile]
         return len(np.unique(self.columns.lane_queue[counts]))
+
+    def asked(self) -> Asked:
+        """What those who stood in line when the turn began ask for."""
+        columns, shapes = self.columns, self._shapes
+        counts = columns.lane_count > 0
+        if self._ours is not None:
+            counts &= self._ours[columns.lane_profile]
+        queue, profile = columns.lane_queue[counts], columns.lane_profile[counts]
+        many = len(self.lines.begin)
+        asked = Asked(
+            queues=np.bincount(queue, minlength=many) > 0,
+            usage=np.zeros(many, np.int64),
+            least=np.zeros((many, shapes.least.shape[1]), np.int64),
+            has_wider=bool((shapes.is_rigid[profile] == 0).any()),
+        )
+        np.maximum.at(asked.usage, queue, shapes.usage[profile])
+        np.maximum.at(asked.least, queue, shapes.least[profile])
+        return asked
 
     def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they

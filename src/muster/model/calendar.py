@@ -28,6 +28,7 @@ class Window:
     to_ms: int
     withhold: Resources
     ahead_ms: int = 0
+    pool: str | None = None
 
     def in_force(self, now_ms: int) -> bool:
         """Whether room is withheld now."""

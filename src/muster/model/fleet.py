@@ -7,7 +7,7 @@ nodes a constraint admits, which nodes are close to each other. Same nodes, same
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
@@ -47,6 +47,7 @@ class Fleet:
     """
 
     __slots__ = (
+        "_areas",
         "_by_cluster",
         "_domains",
         "_homes",
@@ -78,6 +79,7 @@ class Fleet:
         self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
         self._homes: dict[Profile, str] = {}
         self._parts: dict[str, Fleet] | None = None
+        self._areas: Areas | None = None
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
         self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
@@ -148,6 +150,12 @@ class Fleet:
         home = self.parts[self.home(profile)].pool
         return tuple(name for name, part in self.parts.items() if home.may_borrow_from(part.pool))
 
+    def by_area(self) -> Areas:
+        """The same nodes with each pool of a cluster as a cluster of its own."""
+        if self._areas is None:
+            self._areas = _areas(self)
+        return self._areas
+
     # -- nodes -----------------------------------------------------------------------------------------
 
     def nodes_of(self, cluster: str) -> tuple[Node, ...]:
@@ -188,6 +196,23 @@ class Fleet:
         if cluster not in self._domains:
             self._domains[cluster] = tuple(_domains(self._by_cluster[cluster]))
         return self._domains[cluster]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Areas:
+    """A fleet whose clusters are areas, the nodes of one pool in one cluster. `places`: cluster and pool of each."""
+
+    fleet: Fleet
+    places: tuple[tuple[str, str], ...]
+
+
+def _areas(fleet: Fleet) -> Areas:
+    places = [(cluster, pool) for pool, part in fleet.parts.items() for cluster in part.clusters]
+    # Numbered, so that their order is that of the places: by pool, and of one pool by cluster.
+    names = {place: f"{number:06}" for number, place in enumerate(places)}
+    clusters = [replace(fleet.clusters[cluster], name=name) for (cluster, _), name in names.items()]
+    nodes = [replace(it, cluster=names[it.cluster, fleet.pool_of(it.name)]) for it in fleet.nodes.values()]
+    return Areas(fleet=Fleet(clusters, nodes), places=tuple(places))
 
 
 def _domains(nodes: list[Node]) -> list[Domain]:

@@ -154,6 +154,8 @@ class Field(NamedTuple):
 
     A profile's groups, at their min, are those from first_group[profile] on; its clusters, most preferred first, those
     from first_cluster[profile] on. `starts` are the promised moments, in order; signs[n] tells the first n + 1 moments.
+    For those who borrow, clusters are pools that lend: of equal `preference`, the one with most `idle` usage first,
+    then the one with the fewest `tasks`. For all others these are empty.
     """
 
     ground: Cells
@@ -168,6 +170,9 @@ class Field(NamedTuple):
     clusters: Cells
     starts: Cells
     signs: Cells
+    preference: Cells  # beside clusters
+    idle: Cells  # by cluster
+    tasks: Cells  # by cluster
 
 
 class Started(NamedTuple):

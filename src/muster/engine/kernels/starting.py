@@ -194,6 +194,8 @@ def find_cluster(field: Field, profile: int, moments: int) -> int:
     trial[LENGTH] = 0
     begin, end = field.first_group[profile], field.first_group[profile + 1]
     groups, widths = field.groups[begin:end], field.widths[begin:end]
+    if len(field.idle) > 0:
+        put_idlest_first(field, profile)
     for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
         cluster = field.clusters[place]
         trial[PLACED] = 0
@@ -203,6 +205,32 @@ def find_cluster(field: Field, profile: int, moments: int) -> int:
         if placed >= 0:
             return cluster
     return NONE
+
+
+@kernel
+def put_idlest_first(field: Field, profile: int) -> None:
+    """Order the pools that lend to a profile as they are now; it stays nearly the same from job to job."""
+    first, clusters = field.first_cluster[profile], field.clusters
+    for last in range(first + 1, field.first_cluster[profile + 1]):
+        place = last
+        while place > first and lends_before(field, place, place - 1):
+            swap = clusters[place]
+            clusters[place] = clusters[place - 1]
+            clusters[place - 1] = swap
+            place -= 1
+
+
+@kernel
+def lends_before(field: Field, one: int, other: int) -> bool:
+    """Whether the pool in one place is asked before the one in another; who is preferred less never is."""
+    mine, theirs = field.clusters[one], field.clusters[other]
+    if field.preference[one] != field.preference[other]:
+        return False
+    if field.idle[mine] != field.idle[theirs]:
+        return bool(field.idle[mine] > field.idle[theirs])
+    if field.tasks[mine] != field.tasks[theirs]:
+        return bool(field.tasks[mine] < field.tasks[theirs])
+    return bool(mine < theirs)
 
 
 @kernel
@@ -240,6 +268,9 @@ def write_down(
                 done.tasks[task, part] = trial[cell + part]
             cell += TASK
             task += 1
+    if len(field.idle) > 0:
+        field.idle[cluster] -= shapes.usage[profile]
+        field.tasks[cluster] += task - done.size[1]
     done.size[0] = at + 1
     done.size[1] = task
     done.size[3] += 1

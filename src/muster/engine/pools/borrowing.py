@@ -1,0 +1,137 @@
+"""Borrowing: jobs that found no room at home start on idle nodes of other pools, one at a time (design.md 5.3).
+
+A pool lends if it shares and nobody of its own waits for room. The most idle one comes first, then the one with the
+fewest tasks, then by name; a job goes only to clusters that have its own pool. Borrowers take nothing but free room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muster.engine.filled import Filled
+from muster.engine.ledger import Ledger
+from muster.engine.limits import charge_for, limit_on, widths_within_quota
+from muster.engine.lines import NOBODY_TAKES, Lines
+from muster.engine.minutes import Minutes, Round
+from muster.engine.opening import Opened
+from muster.engine.placement import Placer, Shortage, Tasks
+from muster.engine.pools.lending import Lending, waits_for_room
+from muster.engine.rooms import Span
+from muster.engine.turn import Turn
+from muster.engine.waiting import Blocked
+from muster.model import plan as plans
+from muster.model.jobs import Job, Profile, usage_of
+from muster.model.plan import Start
+from muster.model.snapshot import Snapshot
+
+
+class Borrowing:
+    """The second phase of a turn: whoever may borrows from those who lend. `minutes`: what came of it; `round`: what
+    there is to say of those who were only looked at here, because others of their kind could borrow."""
+
+    def __init__(self, snapshot: Snapshot, opened: Opened, turns: Sequence[Turn], ledger: Ledger) -> None:
+        self._snapshot = snapshot
+        self._opened = opened
+        self._turns = turns
+        self._ledger = ledger
+        self.round = Round()
+        self.minutes = Minutes()
+        self.minutes.starts = int(ledger.columns.starts.sum())
+
+    def lend(self) -> None:
+        """Let everyone borrow who may, first those who were admitted, then in the order of filling."""
+        lenders = [turn for turn in self._turns if self._lends(turn)]
+        borrowers = [turn for turn in self._turns if turn.fleet.pool.borrows and waits_for_room(turn)]
+        if not lenders or not borrowers:
+            return
+        self._lending = Lending(self._snapshot, self._opened, self._turns, lenders)
+        self._serve_pending(borrowers)
+        self._fill()
+        if self.minutes.changes:
+            self._lending.give_back()
+
+    def _lends(self, turn: Turn) -> bool:
+        """Whether the pool shares, has nodes, and nobody of its own waits for them or was just sent away from there."""
+        pool = turn.fleet.pool
+        if not pool.shares or not turn.fleet.nodes or waits_for_room(turn) or turn.minutes.evictions:
+            return False
+        rows, roll, fleet = self._opened.roll.row_of, self._opened.roll, self._snapshot.fleet
+        evicted = (roll.job(rows[job_id]) for job_id in self._snapshot.evicted if job_id in rows)
+        return all(fleet.home(job.profile) != pool.name for job in evicted)
+
+    # -- who was admitted ------------------------------------------------------------------------------
+
+    def _serve_pending(self, borrowers: Sequence[Turn]) -> None:
+        line = [(pending, turn) for turn in borrowers for pending in turn.pending.values()]
+        for pending, turn in sorted(line, key=lambda it: it[0].line):
+            found = self._place(pending.job, is_admitted=True)
+            if found is not None:
+                del turn.pending[pending.job.id]
+                turn.horizon.withdraw(pending.job)
+                # What its own pool promised and what comes of it stand in one book: then it just starts.
+                turn.minutes.act(self._start(pending.job, pending.attempt, *found))
+
+    # -- who stands in line ----------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        snapshot, opened, lending = self._snapshot, self._opened, self._lending
+        lines = Lines(opened.roll, opened.shapes, snapshot.policy, snapshot.now_ms, opened.face, lending.borrowers())
+        lines.leave_out_those_of(turn.lines for turn in self._turns)
+        lines.reopen()
+        care = lines.care([0, 0], NOBODY_TAKES)
+        while True:
+            job = lines.next_to_look_at(self._ledger.columns, care, lending.field(), self.minutes.starts)
+            self._note(lines)
+            if (asides := lines.left_aside(())) is not None:
+                self.round.set_aside(asides)
+            if job is None:
+                return
+            limit = limit_on(job, self._ledger, snapshot.policy, self.minutes.starts)
+            if limit is not None:
+                self.round.limit(job, self._ledger.least_usage(job), limit.waiting)
+                lines.close(job.queue, limit)
+            elif (found := self._place(job, is_admitted=False)) is not None:
+                charge = charge_for(job, self._ledger.queues[job.queue], self._ledger)
+                self._ledger.admit(job, charge)
+                self.minutes.act(self._start(job, snapshot.next_attempt(job), *found, charge=charge))
+                self.minutes.starts += 1
+                lines.take(job)
+            else:
+                self.round.block(job, Blocked(only_delays=False))
+                lines.set_aside(job, 0)
+
+    def tell(self) -> None:
+        """The turn is over: what is short is short at home."""
+        turns = {turn.fleet.pool.name: turn for turn in self._turns}
+
+        def shortage(profile: Profile) -> Shortage:
+            return turns[self._snapshot.fleet.home(profile)].finder.shortage(profile)
+
+        self.round.tell(self._opened.roll, self._ledger, shortage)
+
+    def _note(self, lines: Lines) -> None:
+        """Filling started jobs by itself: the ledger and the rooms are written already."""
+        started = lines.started()
+        if len(started.rows):
+            opened, clusters = self._opened, [cluster for cluster, _ in self._lending.places]
+            grounds, attempts = self._lending.grounds, self._snapshot.attempts
+            self.minutes.fill(Filled(started, opened.roll, opened.shapes, grounds, attempts, clusters))
+
+    # -- one job ---------------------------------------------------------------------------------------
+
+    def _place(self, job: Job, *, is_admitted: bool) -> tuple[int, Tasks] | None:
+        """The area where the job can start, and its tasks there, which have taken their room."""
+        widths = widths_within_quota(job, self._ledger, is_admitted=is_admitted)
+        placer, names = Placer(Span([self._lending.rooms])), self._lending.grounds.cluster_names
+        for area in self._lending.areas_for(job.profile):
+            tasks = placer.place(job.profile, names[area], widths)
+            if tasks is not None:
+                return area, tasks
+        return None
+
+    def _start(self, job: Job, attempt: int, area: int, tasks: Tasks, charge: int = 0) -> Start:
+        cluster = self._lending.places[area][0]
+        self._lending.take(area, usage_of(job.profile, tasks, self._ledger.weights), len(tasks))
+        self._ledger.start(job, tasks)
+        self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))
+        return Start(job=job.id, queue=job.queue, attempt=attempt, cluster=cluster, tasks=tasks, charge=charge)

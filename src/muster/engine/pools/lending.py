@@ -1,0 +1,132 @@
+"""Who lends to whom: the rooms of pools that lend, side by side, and to which of them each profile may go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from muster.engine.field import field_on
+from muster.engine.floor import Floor
+from muster.engine.grounds import Array, grounds_of
+from muster.engine.kernels import placing
+from muster.engine.kernels.filling import Field
+from muster.engine.opening import Opened
+from muster.engine.rooms import Rooms
+from muster.engine.stays import Flags
+from muster.engine.turn import Turn
+from muster.model.jobs import Profile
+from muster.model.reasons import Reason
+from muster.model.resources import Resources
+from muster.model.snapshot import Snapshot
+
+_WAITS_FOR_ROOM = {Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY, Reason.RATE_LIMIT}
+
+
+def waits_for_room(turn: Turn) -> bool:
+    """Whether anyone who belongs to the pool waits for room, as its turn leaves it."""
+    return bool(turn.pending) or not _WAITS_FOR_ROOM.isdisjoint(turn.round.reasons)
+
+
+class Lending:
+    """The free room of all pools that lend. Areas are clusters here, one for each pool of a cluster."""
+
+    def __init__(self, snapshot: Snapshot, opened: Opened, turns: Sequence[Turn], lenders: Sequence[Turn]) -> None:
+        self._fleet = snapshot.fleet
+        self._shapes = opened.shapes
+        self._lenders = {turn.fleet.pool.name for turn in lenders}
+        areas = snapshot.fleet.by_area()
+        self.places = areas.places
+        self.grounds = grounds_of(areas.fleet)
+        numbers = dict(zip((turn.fleet.pool.name for turn in turns), Floor.of(snapshot).places_of_parts(), strict=True))
+        self._turns = [(turn, numbers[turn.fleet.pool.name]) for turn in lenders]
+        shape = (len(self.grounds.names), self.grounds.columns)
+        tables, empties = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for turn, here in self._turns:
+            tables[here], empties[here] = turn.horizon.now.table(), turn.horizon.now.empties()
+        floor = Floor.with_rows(self.grounds, tables, empties)
+        self.rooms = Rooms.of(floor, face=opened.face, cores_per_gpu=snapshot.policy.cores_per_gpu)
+        books = self.rooms.books
+        self.asks = self._shapes.asks_of(self.grounds, listed=books.listed)
+        self._first, self._clusters, self._preference = (books.of(part) for part in self._candidates(turns, opened))
+        self._idle, self._tasks = (books.of(part) for part in self._as_they_are(snapshot, tables))
+
+    def _candidates(self, turns: Sequence[Turn], opened: Opened) -> tuple[list[int], list[int], list[int]]:
+        """By profile, the areas where its waiting jobs may go, the most preferred clusters first."""
+        waiting = opened.roll.waiting_with().tolist()
+        pending = {opened.shapes.number(it.job.profile) for turn in turns for it in turn.pending.values()}
+        first: list[int] = [0]
+        clusters: list[int] = []
+        preference: list[int] = []
+        for number, profile in enumerate(opened.shapes.profiles.names):
+            if number in pending or (number < len(waiting) and waiting[number]):
+                for area, preferred in self._areas_for(profile):
+                    clusters.append(area)
+                    preference.append(preferred)
+            first.append(len(clusters))
+        return first, clusters, preference
+
+    def _areas_for(self, profile: Profile) -> list[tuple[int, int]]:
+        names = self._lenders.intersection(self._fleet.lenders(profile))
+        if not names:
+            return []
+        home = self._fleet.parts[self._fleet.home(profile)]
+        order = {cluster: place for place, cluster in enumerate(home.candidates(profile))}
+        wanted = dict(profile.clusters)
+        found = [
+            (area, wanted.get(cluster, home.clusters[cluster].preference))
+            for area, (cluster, pool) in enumerate(self.places)
+            if pool in names and cluster in order
+        ]
+        return sorted(found, key=lambda it: (-it[1], it[0]))
+
+    def _as_they_are(self, snapshot: Snapshot, tables: Array) -> tuple[list[int], list[int]]:
+        """By area, the usage that is idle on nodes that take tasks, and how many tasks there are."""
+        idle, tasks = [], []
+        for area in range(len(self.places)):
+            rows = tables[self.grounds.open[self.grounds.cluster_of[self.grounds.open] == area]]
+            free = rows[:, placing.FREE : placing.FREE + len(self.grounds.dims)].sum(axis=0).tolist()
+            idle.append(snapshot.policy.weights.usage(Resources.of(dict(zip(self.grounds.dims, free, strict=True)))))
+            tasks.append(int(rows[:, placing.TASKS].sum()))
+        return idle, tasks
+
+    def borrowers(self) -> Flags:
+        """Which profiles may borrow at all."""
+        return np.diff(np.asarray(self._first)) > 0
+
+    def field(self) -> Field:
+        """What filling places on. Only good until someone else changes rooms."""
+        return field_on([self.rooms], [], self.asks)._replace(
+            first_cluster=self._first,
+            clusters=self._clusters,
+            preference=self._preference,
+            idle=self._idle,
+            tasks=self._tasks,
+        )
+
+    def areas_for(self, profile: Profile) -> list[int]:
+        """Where a job may go, the most preferred and most idle first."""
+        number = self._shapes.number(profile)
+        places = range(self._first[number], self._first[number + 1])
+        order = sorted(
+            places,
+            key=lambda it: (
+                -self._preference[it],
+                -self._idle[self._clusters[it]],
+                self._tasks[self._clusters[it]],
+                self._clusters[it],
+            ),
+        )
+        # Those of one preference may have changed their places: which they are is all that counts.
+        return [int(self._clusters[it]) for it in order]
+
+    def take(self, area: int, usage: int, tasks: int) -> None:
+        """Someone has started there."""
+        self._idle[area] -= usage
+        self._tasks[area] += tasks
+
+    def give_back(self) -> None:
+        """The pools that lend go on with what is left."""
+        table, empties = self.rooms.table(), self.rooms.empties()
+        for turn, here in self._turns:
+            turn.horizon.now.overwrite(table[here], empties[here])
