@@ -12,12 +12,10 @@ from muster.documents.values import Map
 from muster.model.errors import InvalidValue
 from muster.model.labels import parse_selector
 from muster.model.names import name_key
-from muster.model.pools import DEFAULT_POOL, Pool
+from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL, Pool
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.problems import Problems, quoted
 from muster.sim.scenario.scalars import as_name
-
-DEFAULT_NAME = "default"  # how the default pool is called in files and tables
 
 _SWITCHES = {"disableSharing": "shares", "disableBorrowing": "borrows", "disablePreemption": "preempts"}
 _LABELS = "matchLabels"
