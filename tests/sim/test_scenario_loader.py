@@ -27,6 +27,8 @@ from muster.model.events import (
     NodeCordoned,
     NodeLabelled,
     NodeRemoved,
+    PoolChanged,
+    PoolDeleted,
     QueueChanged,
     TaskFailed,
 )
@@ -35,6 +37,7 @@ from muster.model.jobs import Job, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.policy import Policy, Preemption
+from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, Weights
 from muster.sim.scenario.jobs import MOST_JOBS
@@ -900,21 +903,7 @@ def test_a_problem_reads_as_one_sentence() -> None:
 @pytest.mark.parametrize(
     "text, path, key",
     [
-        pytest.param("pools: []", "pools", "scenario.pools", id="pools"),
         pytest.param("budgets: []", "budgets", "scenario.budgets", id="disruption budgets"),
-        pytest.param(
-            world("calendar: [{pool: a, from: '08:00', to: '20:00', withhold: {cpu: 1}}]"),
-            "calendar[0].pool",
-            "calendar.pool",
-            id="room of a pool that is withheld",
-        ),
-        pytest.param("jobs: [{name: a, pool: p}]", "jobs[0].pool", "job.pool", id="a job's pool"),
-        pytest.param(
-            "events: [{at: 1, setPool: {name: a}}]", "events[0].setPool", "event.setPool", id="a change of pool"
-        ),
-        pytest.param(
-            "events: [{at: 1, deletePool: a}]", "events[0].deletePool", "event.deletePool", id="an end of pool"
-        ),
     ],
 )
 def test_what_is_not_supported_yet_says_so(text: str, path: str, key: str) -> None:
@@ -964,6 +953,204 @@ def test_more_events_than_anyone_can_hold_are_refused() -> None:
 
     assert (problem.path, problem.line) == ("events[2].cancel", 2)
     assert "more than 2000000 changes of jobs" in problem.message
+
+
+# --- pools --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "entry, pool",
+    [
+        pytest.param("", Pool(name="p"), id="all switches on, no node"),
+        pytest.param("nodeSelector: {zone: z1}", Pool(name="p", selector={"zone": "z1"}), id="labels in short"),
+        pytest.param(
+            "nodeSelector: {matchLabels: {zone: z1, tier: 'true'}}",
+            Pool(name="p", selector={"tier": "true", "zone": "z1"}),
+            id="Kubernetes' labels",
+        ),
+        pytest.param("nodeSelector: {matchLabels: {}}", Pool(name="p"), id="Kubernetes' labels, none given"),
+        pytest.param(
+            "nodeSelector: {matchLabels: 'yes'}",
+            Pool(name="p", selector={"matchLabels": "yes"}),
+            id="a label may be called so",
+        ),
+        pytest.param("nodeSelector:", Pool(name="p"), id="a selector without a value selects nothing"),
+        pytest.param("disablePreemption: true", Pool(name="p", preempts=False), id="preemption off"),
+        pytest.param("disableBorrowing: on", Pool(name="p", borrows=False), id="borrowing off"),
+        pytest.param("disableSharing: 'true'", Pool(name="p", shares=False), id="sharing off"),
+        pytest.param("disableSharing: off", Pool(name="p"), id="sharing not off"),
+        pytest.param(
+            "borrowingPools: [q-10, q-9, default, q-9]",
+            Pool(name="p", borrows_from=("", "q-9", "q-10")),
+            id="whom it borrows from, the default pool among them",
+        ),
+    ],
+)
+def test_a_pool(entry: str, pool: Pool) -> None:
+    text = f"pools:\n- name: p\n  {entry}\n- {{name: q-9}}\n- {{name: q-10}}\n"
+
+    assert parse(text).pools[0] == pool
+
+
+@pytest.mark.parametrize(
+    "pool, name",
+    [
+        pytest.param("p", "p", id="a pool of the file"),
+        pytest.param("nowhere", "nowhere", id="a pool that nobody makes: its verdict will say so"),
+        pytest.param("default", "", id="the default pool by its name"),
+    ],
+)
+def test_the_pool_of_a_job(pool: str, name: str) -> None:
+    (job,) = jobs_of(f"pools: [{{name: p}}]\njobs: [{{name: a, pool: {pool}}}]")
+
+    assert job.profile.pool == name
+
+
+def test_jobs_that_ask_for_the_same_in_different_pools_have_profiles_of_their_own() -> None:
+    first, second = jobs_of("jobs: [{name: a, cpu: 1, pool: p}, {name: b, cpu: 1}]")
+
+    assert (first.profile.pool, second.profile.pool) == ("p", "")
+
+
+def test_pools_are_changed_made_and_deleted_by_events() -> None:
+    text = (
+        "pools: [{name: p}]\nevents:\n"
+        "- {at: 3, deletePool: p}\n"
+        "- {at: 2, setPool: {name: q, nodeSelector: {zone: z1}, borrowingPools: [p]}}\n"
+        "- {at: 1, setPool: {name: p, disableSharing: true, disablePreemption: false, nodeSelector: {}}}\n"
+        "- {at: 3, setPool: {name: p}}\n"
+    )
+
+    assert events_of(text) == [
+        (1000, PoolChanged(pool="p", changes={"selector": {}, "shares": False, "preempts": True})),
+        (2000, PoolChanged(pool="q", changes={"selector": {"zone": "z1"}, "borrows_from": ("p",)})),
+        (3000, PoolDeleted(pool="p")),
+        (3000, PoolChanged(pool="p", changes={})),
+    ]
+
+
+@pytest.mark.parametrize(
+    "where, cluster, pool",
+    [
+        pytest.param("pool: p", "east", "p", id="a pool, of the only cluster"),
+        pytest.param("pool: default", "east", "", id="the default pool"),
+        pytest.param("pool: later, cluster: east", "east", "later", id="a pool that comes later, of a cluster"),
+    ],
+)
+def test_a_window_of_a_pool(where: str, cluster: str, pool: str) -> None:
+    text = f"pools: [{{name: p}}]\nevents: [{{at: 1, setPool: {{name: later}}}}]\ncalendar: [{{{where}, {DAYTIME}}}]"
+
+    (window,) = parse(world(text)).policy.calendar
+
+    assert (window.cluster, window.pool) == (cluster, pool)
+
+
+def test_a_window_of_a_pool_alone_is_of_that_pool_in_every_cluster() -> None:
+    text = f"clusters: [{{name: east}}, {{name: west}}]\npools: [{{name: p}}]\ncalendar: [{{pool: p, {DAYTIME}}}]"
+
+    (window,) = parse(text).policy.calendar
+
+    assert (window.cluster, window.pool) == ("", "p")
+
+
+DAYTIME = "from: '08:00', to: '20:00', withhold: {cpu: 1}"
+OURS = "a pool of this file: default, p, q"
+
+
+@pytest.mark.parametrize(
+    "text, path, message",
+    [
+        pytest.param("pools: [{}]", "pools[0].name", "missing: a name of", id="no name"),
+        pytest.param("pools: [{name: ''}]", "pools[0].name", "'' is not allowed: a name of", id="an empty name"),
+        pytest.param("pools: [{name: default}]", "pools[0].name", "any other name", id="the default pool's name"),
+        pytest.param(
+            "pools: [{name: p}, {name: p}]",
+            "pools[1].name",
+            "'p' is not allowed: a pool of that name is on line 1: names are unique",
+            id="two pools of one name",
+        ),
+        pytest.param(
+            "pools: [{name: p, cpu: 1}]", "pools[0].cpu", "the keys here are borrowingPools", id="a wrong key"
+        ),
+        pytest.param("pools: [{name: p, disableSharing: 2}]", "pools[0].disableSharing", "on or off", id="no switch"),
+        pytest.param("pools: [{name: p, nodeSelector: 5}]", "pools[0].nodeSelector", "a mapping", id="no selector"),
+        pytest.param(
+            "pools: [{name: p, nodeSelector: {zone: [z1]}}]", "pools[0].nodeSelector.zone", "text", id="no label"
+        ),
+        pytest.param(
+            "pools: [{name: p, nodeSelector: {zone: 'a b'}}]",
+            "pools[0].nodeSelector.zone",
+            "'a b' is not allowed",
+            id="a label that no node can have",
+        ),
+        pytest.param(
+            "pools: [{name: p, nodeSelector: {matchLabels: {zone: '{i}'}}}]",
+            "pools[0].nodeSelector.matchLabels.zone",
+            "'{i}' is not allowed",
+            id="Kubernetes' label that no node can have",
+        ),
+        pytest.param(
+            "pools: [{name: p, nodeSelector: {matchLabels: {}, matchExpressions: []}}]",
+            "pools[0].nodeSelector.matchExpressions",
+            "the keys here are matchLabels",
+            id="more than labels",
+        ),
+        pytest.param(
+            "pools: [{name: p, borrowingPools: [q, r]}, {name: q}]",
+            "pools[0].borrowingPools[1]",
+            f"'r' is not allowed: {OURS}",
+            id="a lender that nobody makes",
+        ),
+        pytest.param(
+            "pools: [{name: q}]\nevents: [{at: 1, setPool: {name: p, borrowingPools: [r]}}]",
+            "events[0].setPool.borrowingPools[0]",
+            OURS,
+            id="a later lender that nobody makes",
+        ),
+        pytest.param(
+            "pools: [{name: p, borrowingPools: q}]", "pools[0].borrowingPools", "a list", id="lenders that are no list"
+        ),
+        pytest.param(
+            "pools: [{name: p}, {name: q}]\nevents: [{at: 1, deletePool: r}]",
+            "events[0].deletePool",
+            OURS,
+            id="an end of a pool that nobody makes",
+        ),
+        pytest.param(
+            "events: [{at: 1, deletePool: default}]",
+            "events[0].deletePool",
+            "any pool but",
+            id="the default pool's end",
+        ),
+        pytest.param(
+            "events: [{at: 1, setPool: {name: default}}]", "events[0].setPool.name", "any other", id="the default, set"
+        ),
+        pytest.param(
+            world("pools: [{name: p}, {name: q}]\ncalendar: [{pool: r, from: '1', to: '20:00'}]"),
+            "calendar[0].pool",
+            OURS,
+            id="a window of a pool that nobody makes",
+        ),
+        pytest.param("jobs: [{name: a, pool: '-'}]", "jobs[0].pool", "a name of", id="a pool of a job that is no name"),
+    ],
+)
+def test_a_problem_of_pools(text: str, path: str, message: str) -> None:
+    problem = next(problem for problem in problems_of(text) if problem.path == path)
+
+    assert problem.line == len(text.splitlines())
+    assert message in problem.message
+
+
+def test_all_problems_of_pools_are_told_together() -> None:
+    pools = "- {name: default, nodeSelector: 5}\n- {name: p, borrowingPools: [x]}"
+    text = f"pools:\n{pools}\nevents: [{{at: 1, deletePool: y}}]"
+
+    assert [(problem.line, problem.path) for problem in problems_of(text)] == [
+        (2, "pools[0].name"),
+        (2, "pools[0].nodeSelector"),
+        (3, "pools[1].borrowingPools[0]"),
+        (4, "events[0].deletePool"),
+    ]
 
 
 # --- width --------------------------------------------------------------------------------------
@@ -1069,10 +1256,15 @@ clusters:
       - {name: n, count: 4, cpu: 32, memory: 256Gi, gpu: 8, labels: {pool: a}, topology: "s0/l{i}"}
       - {name: t, cpu: 8, memory: 64Gi, taints: ["gpu=yes:NoSchedule"]}
   - {name: west, priority: 80}
+pools:
+  - {name: a, nodeSelector: {pool: a}, disablePreemption: false, disableBorrowing: false, disableSharing: false,
+     borrowingPools: []}
+  - {name: c, nodeSelector: {matchLabels: {pool: c}}, disablePreemption: true, borrowingPools: [b, a, default]}
 queues:
   - {name: A, weight: 1, quota: {cpu: 100}, excessBudget: 600}
 users: {u1: {quota: {gpu: 8}}}
 priorityClasses: {high: 1000, low: 10}
+calendar: [{pool: a, days: mon-fri, from: "08:00", to: "20:00", withhold: {cpu: 64}, shrinkAhead: 10m}]
 jobs:
   - {name: prep, queue: A, cpu: 1}
   - name: small
@@ -1083,6 +1275,7 @@ jobs:
     lifetime: 30m
     runtime: 10m
     expectedRuntime: 12m
+    pool: a
     user: u1
     retries: 2
     after: [prep]
@@ -1104,6 +1297,9 @@ events:
   - {at: 95, cordonNode: n-2}
   - {at: 100, failTask: train/worker-0}
   - {at: 120, cancel: small-3}
+  - {at: 130, setPool: {name: a, nodeSelector: {pool: b}}}
+  - {at: 135, setPool: {name: b, disableBorrowing: true}}
+  - {at: 140, deletePool: a}
   - {at: 150, setQueue: {name: A, weight: 3}}
   - {at: 160, foreign: {node: n-0, cpu: 4, for: 1h}}
   - {at: 170, labelNode: {node: n-0, labels: {pool: b}}}
@@ -1121,7 +1317,7 @@ def test_the_public_example_without_what_comes_later_is_read(tmp_path: Path) -> 
     scenario = load(str(path))
 
     assert scenario == parse(EXAMPLE)
-    assert (len(scenario.nodes), len(scenario.jobs), len(scenario.events)) == (5, 34, 13)
+    assert (len(scenario.nodes), len(scenario.jobs), len(scenario.events)) == (5, 34, 16)
     assert scenario.until_ms == 2 * HOUR
 
 
@@ -1174,7 +1370,10 @@ def test_property_any_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
     _scenario_or_error(text)
 
 
-@given(st.dictionaries(st.sampled_from(["config", "clusters", "queues", "users", "jobs", "events", "until"]), values))
+TOP = ["config", "clusters", "pools", "queues", "users", "calendar", "jobs", "events", "until"]
+
+
+@given(st.dictionaries(st.sampled_from(TOP), values))
 def test_property_any_values_under_the_known_keys_are_a_scenario_or_a_scenario_error(value: dict[str, Any]) -> None:
     _scenario_or_error(yaml.dump(value, Dumper=yaml.CSafeDumper))
 

@@ -69,6 +69,9 @@ def simulate(
         str | None,
         typer.Option(metavar="JOB[@TIME]", help="Say why this job waits then (or when it last did), with the numbers."),
     ] = None,
+    pools: Annotated[
+        bool, typer.Option("--pools", help="Show what each pool has, uses, lends and borrows at the end.")
+    ] = False,
 ) -> None:
     """Run a scenario through the real engine with a simulated clock.
 
@@ -80,7 +83,7 @@ def simulate(
     """
     from muster.cli.simulate import Asked, run
 
-    how = Asked(estimates=estimates.value, check=check, every_turn=every_turn, record=record, why=why)
+    how = Asked(estimates=estimates.value, check=check, every_turn=every_turn, record=record, why=why, pools=pools)
     sys.exit(run(file, output.value, how))
 
 

@@ -15,6 +15,8 @@ from muster.cli.ending import BAD_INPUT, ending_well
 from muster.engine.kernels import suited_to
 from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
+from muster.sim.pool_table import show_pools
+from muster.sim.pools import told
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.scenario.scenario import Scenario
@@ -36,6 +38,7 @@ class Asked:
     every_turn: bool
     record: str | None
     why: str | None
+    pools: bool
 
 
 def run(file: str, output: str, asked: Asked) -> int:
@@ -50,6 +53,9 @@ def _run(file: str, output: str, asked: Asked) -> int:
     except (InvalidValue, ScenarioError) as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
+    if asked.pools and output == "jsonl":
+        print("--pools: not together with -o jsonl, which prints events and nothing else", file=sys.stderr)
+        return BAD_INPUT
     if asked.why is not None:
         return _answer(scenario, output, asked)
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
@@ -58,13 +64,13 @@ def _run(file: str, output: str, asked: Asked) -> int:
         return Simulation(scenario, skips_turns=not asked.every_turn, estimates=estimates, listener=listener)
 
     if asked.record is None:
-        return _simulate(simulation(), output, check=asked.check)
+        return _simulate(simulation(), output, asked)
     if os.path.exists(asked.record) and os.path.samefile(asked.record, file):
         print(f"--record {asked.record}: that is the scenario itself", file=sys.stderr)
         return BAD_INPUT
     try:
         with open(asked.record, "wb") as target, Recorder(target, scenario.policy) as recorder:
-            return _simulate(simulation(recorder), output, check=asked.check)
+            return _simulate(simulation(recorder), output, asked)
     except BrokenPipeError:
         raise
     except OSError as err:
@@ -75,16 +81,17 @@ def _run(file: str, output: str, asked: Asked) -> int:
 def _answer(scenario: Scenario, output: str, asked: Asked) -> int:
     from muster.cli.why import run
 
-    if asked.record is not None or asked.check:
-        print("--why: not together with --record or --check: it stops at the moment in question", file=sys.stderr)
+    if asked.record is not None or asked.check or asked.pools:
+        message = "--why: not together with --record, --check or --pools: it stops at the moment in question"
+        print(message, file=sys.stderr)
         return BAD_INPUT
     return run(scenario, asked.why or "", output)
 
 
-def _simulate(simulation: Simulation, output: str, *, check: bool) -> int:
+def _simulate(simulation: Simulation, output: str, asked: Asked) -> int:
     settle_memory()
     violations: list[str] = []
-    if check:
+    if asked.check:
         _watch(simulation, violations)
     if output == "jsonl":
         for tick in _with_progress(simulation):
@@ -94,19 +101,23 @@ def _simulate(simulation: Simulation, output: str, *, check: bool) -> int:
         summary = Summary(simulation)
         for tick in _with_progress(simulation):
             summary.add(tick)
-        _print_summary(summary, output)
+        _print_summary(summary, output, asked)
     sys.stdout.flush()
     for violation in violations:
         print(f"check: {violation}", file=sys.stderr)
     return 1 if violations else 0
 
 
-def _print_summary(summary: Summary, output: str) -> None:
+def _print_summary(summary: Summary, output: str, asked: Asked) -> None:
     if output == "summary":
         print(json.dumps(summary.totals(), ensure_ascii=False, indent=2))
         return
     width = None if sys.stdout.isatty() else 160
-    show(summary, Console(width=width, highlight=False, soft_wrap=False))
+    console = Console(width=width, highlight=False, soft_wrap=False)
+    show(summary, console)
+    if asked.pools:
+        console.print()
+        console.print(show_pools(told(summary.pool_table())))
 
 
 def _watch(simulation: Simulation, violations: list[str]) -> None:

@@ -19,6 +19,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 class Window:
     """On these days of the week (0: Monday), from one time of day to another, so much of a cluster is not for us.
 
+    With a `pool`, so much of its nodes there; with a pool and no cluster (the empty name), of its nodes anywhere.
     A window that ends before it begins goes on past midnight.
     """
 
@@ -27,6 +28,7 @@ class Window:
     from_ms: int
     to_ms: int
     withhold: Resources
+    pool: str | None = None
     ahead_ms: int = 0
     pool: str | None = None
 

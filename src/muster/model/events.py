@@ -179,7 +179,7 @@ class JobReturned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted:
-    """Every task of the attempt runs."""
+    """Every task of the attempt runs. `borrowed`: the pool whose nodes they are on, where that is not the job's own."""
 
     job: str
     attempt: int
@@ -187,6 +187,7 @@ class JobStarted:
     tasks: tuple[Task, ...]
     overtook: tuple[str, ...] = ()
     protected_until_ms: int = 0
+    borrowed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 DEFAULT_POOL = ""
+DEFAULT_NAME = "default"  # how people call it; no other pool may be called so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,11 @@ BESIDE_OTHERS = Pool(name=DEFAULT_POOL, borrows=False, preempts=False)
 
 ALONE = Pool(name=DEFAULT_POOL, shares=False, borrows=False)
 """All nodes there are, where nobody made a pool."""
+
+
+def called(pool: str) -> str:
+    """The name that people know a pool by."""
+    return DEFAULT_NAME if pool == DEFAULT_POOL else pool
 
 
 def pool_of(labels: Mapping[str, str], pools: Iterable[Pool]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.model import events as ev
 from muster.model.jobs import Task
+from muster.model.pools import called
 from muster.sim.simulate import Notice, Tick
 from muster.state.forecast import Estimate
 
@@ -20,6 +21,8 @@ def lines(tick: Tick) -> Iterator[Line]:
     for event in tick.moment.events:
         if (told := _told(event)) is not None:
             yield {"t": t, **told}
+        if isinstance(event, ev.JobStarted) and event.borrowed is not None:
+            yield {"t": t, **_borrowed(event, called(event.borrowed))}
     for notice in tick.notices:
         yield {"t": t, **_waiting(notice)}
 
@@ -45,6 +48,10 @@ def _waiting(notice: Notice) -> Line:
         "facts": facts,
         "estimate": estimate_s(notice.estimate),
     }
+
+
+def _borrowed(event: ev.JobStarted, pool: str) -> Line:
+    return {"event": "borrowed", "job": event.job, "attempt": event.attempt, "pool": pool}
 
 
 def _told(event: ev.Event) -> Line | None:

@@ -137,6 +137,8 @@ def _opening(scenario: Scenario) -> Iterator[ev.Event]:
         yield ev.ClusterSet(cluster=cluster)
     for node in scenario.nodes:
         yield ev.NodeAdded(node=node)
+    for pool in scenario.pools:
+        yield ev.PoolSet(pool=pool)
     for queue in scenario.queues:
         yield ev.QueueSet(queue=queue)
     for user in scenario.users:

@@ -1,8 +1,7 @@
-"""What a simulation added up to: one value per job, queue and cluster, and the totals (scenario.md)."""
+"""What a simulation added up to: one value per job, queue, cluster and pool, and the totals (scenario.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +9,14 @@ from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
 from muster.model.names import name_key
-from muster.model.nodes import NO_POD_LIMIT
 from muster.model.plan import Plan, Waiting
-from muster.model.resources import GPU, MICRO, PODS, Resources, total
+from muster.model.resources import GPU, MICRO, Resources, total
+from muster.sim.integral import Integral, utilisation
+from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
 from muster.state.forecast import Estimate
+from muster.state.pools import PoolTable, pool_table
 from muster.state.records import Phase
 from muster.state.state import State
 
@@ -35,18 +36,6 @@ class JobStory:
     preempted_by: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Integral:
-    """Sums over time, by name."""
-
-    sums: dict[str, int] = field(default_factory=dict)
-
-    def add(self, amounts: Iterable[tuple[str, int]], dt_ms: int) -> None:
-        """Amounts that held for a while."""
-        for name, amount in amounts:
-            self.sums[name] = self.sums.get(name, 0) + amount * dt_ms
-
-
 class Summary:
     """Watches a simulation and adds up. Feed it every tick, then ask for `totals`."""
 
@@ -64,9 +53,11 @@ class Summary:
         self._whole = Integral()
         self._held: dict[str, Integral] = {}
         self._there: dict[str, Integral] = {}
+        self._pools = PoolUse()
         self._fleet: Fleet | None = None
         self._whole_of: dict[str, Resources] = {}
         self._levels = self._measure()
+        self._pools.look(self.state, ())
 
     @property
     def state(self) -> State:
@@ -87,6 +78,7 @@ class Summary:
                 waited_for.append(notice.waiting.reason.name)
         if tick.moment.events:
             self._levels = self._measure()
+            self._pools.look(self.state, _jobs_of(tick.moment.events))
         self.last_plan = tick.moment.plan
 
     def _note(self, event: ev.Event) -> None:
@@ -144,6 +136,7 @@ class Summary:
             usage, whole, by_cluster = self._levels
             self._usage.add(usage, dt_ms)
             self._whole.add([("fleet", whole)], dt_ms)
+            self._pools.pass_time(dt_ms)
             for name, (held, there) in by_cluster.items():
                 self._held.setdefault(name, Integral()).add(held.items(), dt_ms)
                 self._there.setdefault(name, Integral()).add(there.items(), dt_ms)
@@ -169,7 +162,7 @@ class Summary:
             "jobs": self._jobs(wasted),
             "queues": self._queues(),
             "clusters": self._clusters(),
-            "pools": {},
+            "pools": self._pools.told(self.pool_table()),
             "totals": {
                 "end": self.now_ms / 1000,
                 "makespan": max(ends, default=0) / 1000,
@@ -207,6 +200,10 @@ class Summary:
             "estimate": None if estimate is None else estimate.start_ms / 1000,
         }
 
+    def pool_table(self) -> PoolTable:
+        """Where pools stand now."""
+        return pool_table(self.state.freeze(self.now_ms))
+
     def _clusters(self) -> dict[str, Any]:
         told = {name: {"utilisation": self._utilisation(name)} for name in self.state.machines.clusters}
         return told | {name: self._races.of_cluster(name) for name in self.state.races.clusters}
@@ -243,19 +240,22 @@ class Summary:
         }
 
     def _utilisation(self, cluster: str) -> dict[str, float]:
-        held, there = self._held.get(cluster, Integral()).sums, self._there.get(cluster, Integral()).sums
-        unlimited = NO_POD_LIMIT * max(self.now_ms, 1)
-        return {
-            name: round(held.get(name, 0) / amount, 6)
-            for name, amount in sorted(there.items())
-            if amount and not (name == PODS and amount >= unlimited)
-        }
+        held, there = self._held.get(cluster, Integral()), self._there.get(cluster, Integral())
+        return utilisation(held, there, self.now_ms)
 
     def _slowdown(self, story: JobStory) -> float:
         """Bounded slowdown of a job that succeeded."""
         end_ms, start_ms = story.end_ms or 0, story.start_ms or 0
         run_s = (end_ms - start_ms) / 1000
         return max(1.0, (end_ms - story.job.submit_ms) / 1000 / max(run_s, SLOWDOWN_THRESHOLD_S))
+
+
+def _jobs_of(events: tuple[ev.Event, ...]) -> set[str]:
+    """Ids of the jobs whose tasks the events may have moved."""
+    return {event.job for event in events if isinstance(event, _MOVES)}
+
+
+_MOVES = (ev.JobStarted, ev.JobResized, ev.JobRequeued, ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
 
 
 def _mean(values: list[float]) -> float | None:

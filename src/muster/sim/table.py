@@ -25,14 +25,15 @@ _STATE_STYLE = {
 
 
 def show(summary: Summary, console: Console) -> None:
-    """Jobs with reasons, queues with shares, clusters, totals."""
+    """Jobs with reasons, queues with shares, clusters, pools where there are any, totals."""
     told = summary.totals()
     rows = _rows(told["jobs"])
     console.print(_jobs(rows[:MOST_ROWS]))
     if len(rows) > MOST_ROWS:
         more = sum(len(row.names) for row in rows[MOST_ROWS:])
         console.print(f"… and {more} more jobs: -o summary tells of all of them", style="dim")
-    for part in (_queues(told["queues"]), _clusters(told["clusters"]), _totals(told["totals"])):
+    pools = [_pools(told["pools"])] if told["pools"] else []
+    for part in (_queues(told["queues"]), _clusters(told["clusters"]), *pools, _totals(told["totals"])):
         console.print()
         console.print(part)
 
@@ -124,11 +125,20 @@ def _queues(queues: dict[str, Any]) -> Table:
 def _clusters(clusters: dict[str, Any]) -> Table:
     made = table("cluster", "mean utilisation")
     for name, cluster in clusters.items():
-        used = ", ".join(f"{resource} {share:.1%}" for resource, share in cluster["utilisation"].items())
-        if "races" in cluster:
-            used = "opaque: {submitted} submitted, {won} won, {cancelled} cancelled".format_map(cluster["races"])
-        made.add_row(name, used or "no nodes")
+        raced = "opaque: {submitted} submitted, {won} won, {cancelled} cancelled"
+        made.add_row(name, raced.format_map(cluster["races"]) if "races" in cluster else _used(cluster))
     return made
+
+
+def _pools(pools: dict[str, Any]) -> Table:
+    made = table("pool", "mean utilisation")
+    for name, pool in pools.items():
+        made.add_row(name, _used(pool))
+    return made
+
+
+def _used(place: dict[str, Any]) -> str:
+    return ", ".join(f"{resource} {share:.1%}" for resource, share in place["utilisation"].items()) or "no nodes"
 
 
 def _totals(totals: dict[str, Any]) -> str:

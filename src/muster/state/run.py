@@ -286,6 +286,7 @@ class Run:
                     tasks=action.tasks,
                     overtook=action.overtook,
                     protected_until_ms=protected_ms,
+                    borrowed=self.state.lender(action.job, action.tasks),
                 )
                 return [started] if pending is not None else [_admitted(action, place), started]
             case Resize():

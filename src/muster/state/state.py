@@ -90,6 +90,14 @@ class State:
         """Ids of the jobs that have not started and may still."""
         return {*self._roll.row_of, *self.pending, *self.held}
 
+    def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
+        """The pool whose nodes these tasks of a job are on, if that is not the job's own."""
+        fleet = self.fleet
+        if not fleet.pools:
+            return None
+        pool = fleet.pool_of(tasks[0].node)
+        return None if pool == fleet.home(self._job(job_id).profile) else pool
+
     def freeze(self, now_ms: int) -> Snapshot:
         """All that a turn at `now_ms` may know."""
         floor = self.machines.floor()

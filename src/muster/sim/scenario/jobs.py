@@ -11,6 +11,7 @@ from muster.model.names import name_key
 from muster.model.queues import Queue
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.groups import read_groups
+from muster.sim.scenario.pools import read_pool_of
 from muster.sim.scenario.problems import quoted
 from muster.sim.scenario.races import RaceScript, read_race
 from muster.sim.scenario.roster import Entry, Roster, read_name
@@ -100,7 +101,7 @@ class Jobs:
         runtime_ms = None if fields.has_map("runtime") else fields.optional_duration("runtime")
         clusters = self._clusters(fields)
         after = _read_after(fields)
-        profile = Profile(groups=groups, clusters=clusters)
+        profile = Profile(groups=groups, clusters=clusters, pool=read_pool_of(fields))
         race = read_race(fields, self.world, profile.least, runtime_ms)
         fields.close_with_amounts()
         if name is None:

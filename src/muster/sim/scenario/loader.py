@@ -39,6 +39,7 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
     script.read(top)
     until_ms = top.optional_duration("until")
     top.close()
+    world.pools.check()
     if problems:
         raise problems.error()
     # Only now are counts multiplied out: a wrong file costs no more than its text.
@@ -46,6 +47,7 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
         policy=world.policy,
         clusters=tuple(sorted(world.clusters.values(), key=lambda cluster: name_key(cluster.name))),
         nodes=tuple(sorted(world.nodes.made(), key=lambda node: node.key)),
+        pools=tuple(sorted(world.pools.first.values(), key=lambda pool: name_key(pool.name))),
         queues=tuple(sorted(jobs.made_queues(), key=lambda queue: name_key(queue.name))),
         users=tuple(sorted(world.users.values(), key=lambda user: name_key(user.name))),
         jobs=tuple(jobs.made()),

@@ -1,4 +1,4 @@
-"""What scenario.md knows and this version does not do: pools.
+"""What scenario.md knows and this version does not do.
 
 The one list of it: take a line away when the thing works.
 """
@@ -7,11 +7,6 @@ from __future__ import annotations
 
 NOT_YET = {
     # keys of a mapping, as kind.key
-    "scenario.pools": "pools",
     "scenario.budgets": "disruption budgets",
-    "calendar.pool": "pools",
-    "job.pool": "pools",
-    "event.setPool": "pools",
-    "event.deletePool": "pools",
     # values
 }

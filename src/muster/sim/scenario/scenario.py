@@ -12,6 +12,7 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Job
 from muster.model.nodes import Node
 from muster.model.policy import Policy
+from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.sim.scenario.races import RaceScript
 
@@ -42,6 +43,7 @@ class Scenario:
     policy: Policy
     clusters: tuple[Cluster, ...] = ()
     nodes: tuple[Node, ...] = ()
+    pools: tuple[Pool, ...] = ()
     queues: tuple[Queue, ...] = ()
     users: tuple[User, ...] = ()
     jobs: tuple[ScriptJob, ...] = ()

@@ -16,9 +16,12 @@ from muster.model.events import (
     NodeCordoned,
     NodeLabelled,
     NodeRemoved,
+    PoolChanged,
+    PoolDeleted,
     QueueChanged,
     TaskFailed,
 )
+from muster.model.pools import DEFAULT_POOL
 from muster.model.resources import PODS, Resources
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs, read_class
@@ -38,6 +41,8 @@ ACTIONS = (
     "cordonNode",
     "uncordonNode",
     "labelNode",
+    "setPool",
+    "deletePool",
     "foreign",
     "silentCluster",
     "setQueue",
@@ -119,6 +124,10 @@ class Script:
                 self._put(at_ms, NodeCordoned(node=self._node(fields, action), cordoned=cordoned))
             case "labelNode":
                 self._put(at_ms, self._labelled(fields.mapping(action, action)))
+            case "setPool":
+                self._change_pool(fields.mapping(action, action), at_ms)
+            case "deletePool":
+                self._delete_pool(fields, action, at_ms)
             case "setQueue":
                 self._put(at_ms, self._changed_queue(fields.mapping(action, action)))
             case "cordonQueue" | "uncordonQueue":
@@ -177,7 +186,19 @@ class Script:
         fields.close()
         self._silences.setdefault(cluster, []).append((at_ms, at_ms + for_ms))
 
-    # --- queues and jobs ---
+    # --- pools, queues and jobs ---
+
+    def _change_pool(self, fields: Fields, at_ms: int) -> None:
+        name, changes = self.world.pools.changes(fields)
+        if name is not None:
+            self._put(at_ms, PoolChanged(pool=name, changes=changes))
+
+    def _delete_pool(self, fields: Fields, key: str, at_ms: int) -> None:
+        name = self.world.pools.named(fields, key)
+        if name == DEFAULT_POOL:
+            fields.refuse(key, "any pool but the default pool: it has the nodes that no other pool has for itself")
+        elif name is not None:
+            self._put(at_ms, PoolDeleted(pool=name))
 
     def _changed_queue(self, fields: Fields) -> QueueChanged:
         event = QueueChanged(queue=self._queue(fields, "name"), changes=read_queue(fields))

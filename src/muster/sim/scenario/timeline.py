@@ -16,6 +16,8 @@ from muster.model.events import (
     NodeCordoned,
     NodeLabelled,
     NodeRemoved,
+    PoolChanged,
+    PoolDeleted,
     QueueChanged,
     TaskFailed,
 )
@@ -43,20 +45,24 @@ def _subject(event: Event) -> tuple[int, str, str]:
             return 2, event.node.name, ""
         case NodeLabelled():
             return 3, event.node, repr(event.labels)
+        case PoolDeleted():
+            return 4, event.pool, ""
+        case PoolChanged():
+            return 5, event.pool, repr(event.changes)
         case NodeCordoned():
-            return 4, event.node, str(event.cordoned)
+            return 6, event.node, str(event.cordoned)
         case ForeignGone():
-            return 5, event.id, ""
+            return 7, event.id, ""
         case ForeignPlaced():
-            return 6, event.id, ""
+            return 8, event.id, ""
         case QueueChanged():
-            return 7, event.queue, repr(event.changes)
+            return 9, event.queue, repr(event.changes)
         case JobChanged():
-            return 8, event.job, repr(event.changes)
+            return 10, event.job, repr(event.changes)
         case JobCancelled():
-            return 9, event.job, ""
+            return 11, event.job, ""
         case TaskFailed():
-            return 10, f"{event.job}/{event.group}-{event.index}", ""
+            return 12, f"{event.job}/{event.group}-{event.index}", ""
     raise AssertionError(f"no scenario scripts {event!r}")
 
 

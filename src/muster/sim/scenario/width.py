@@ -15,6 +15,7 @@ from muster.model.policy import Policy
 from muster.model.resources import CPU, GPU, MICRO, Resources
 from muster.model.width import FREEZING_MS, LEVELS, MOST_LEVEL, NORMAL
 from muster.sim.scenario.fields import Fields
+from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import ANY_EXTENDED, NAME, is_name
 
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
@@ -92,15 +93,15 @@ def raised(fields: Fields, group: TaskGroup, cores_per_gpu: int) -> TaskGroup:
 # --- the calendar -------------------------------------------------------------------------------
 
 
-def read_calendar(top: Fields, clusters: Collection[str]) -> tuple[Window, ...]:
+def read_calendar(top: Fields, clusters: Collection[str], pools: Pools) -> tuple[Window, ...]:
     """The key `calendar`."""
-    return tuple(_window(fields, clusters) for fields in top.entries("calendar", "calendar"))
+    return tuple(_window(fields, clusters, pools) for fields in top.entries("calendar", "calendar"))
 
 
-def _window(fields: Fields, clusters: Collection[str]) -> Window:
-    cluster = fields.name("cluster")
+def _window(fields: Fields, clusters: Collection[str], pools: Pools) -> Window:
+    cluster, pool = fields.name("cluster"), pools.named(fields, "pool")
     if not fields.has("cluster") and len(clusters) != 1 and not fields.has("pool"):
-        fields.missing("cluster", "the cluster whose room is withheld")
+        fields.missing("cluster", "the cluster whose room is withheld, or a pool")
     elif cluster is not None and cluster not in clusters:
         fields.refuse("cluster", f"a cluster of this file: {', '.join(sorted(clusters)) or 'it has none'}")
     withhold = fields.mapping("withhold", "withhold")
@@ -109,7 +110,8 @@ def _window(fields: Fields, clusters: Collection[str]) -> Window:
     if not fields.has("withhold"):
         fields.missing("withhold", "amounts such as {cpu: 64}")
     window = Window(
-        cluster=cluster or next(iter(sorted(clusters)), ""),
+        cluster=cluster or (next(iter(clusters)) if len(clusters) == 1 else ""),
+        pool=pool,
         days=_days(fields),
         from_ms=_time(fields, "from"),
         to_ms=_time(fields, "to"),

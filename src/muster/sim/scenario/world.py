@@ -1,4 +1,4 @@
-"""The world of a scenario: policy, clusters with their nodes, queues, users, priority classes."""
+"""The world of a scenario: policy, clusters with their nodes, pools, queues, users, priority classes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
+from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
 from muster.sim.scenario.width import read_calendar, read_levels, read_width
 
@@ -34,6 +35,7 @@ class World:
     policy: Policy
     clusters: dict[str, Cluster]
     nodes: Nodes
+    pools: Pools
     queues: dict[str, Queue] | None
     users: dict[str, User]
     classes: dict[str, int] = field(default_factory=dict)
@@ -53,12 +55,15 @@ class World:
 def read_world(top: Fields) -> World:
     """The world that the file's top level describes."""
     clusters, nodes = _read_clusters(top)
+    pools = Pools()
+    pools.read(top)
     policy, levels = _read_policy(top)
     return World(
-        policy=replace(policy, calendar=read_calendar(top, clusters)),
+        policy=replace(policy, calendar=read_calendar(top, clusters, pools)),
         levels=levels,
         clusters=clusters,
         nodes=nodes,
+        pools=pools,
         queues=_read_queues(top),
         users=_read_users(top),
         classes=_read_classes(top),
