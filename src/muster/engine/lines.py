@@ -235,10 +235,9 @@ class Lines:
                 self.lines.out[row] = 1
                 self._is_as_found = False
 
-    def leave_out_those_of(self, others: Iterable[Lines]) -> None:
+    def leave_out_those_of(self, other: Lines) -> None:
         """Whoever stands in other lines no more does not stand in these."""
-        for lines in others:
-            self.lines.out[:] |= lines.lines.out
+        self.lines.out[:] |= other.lines.out
         self._is_as_found = False
 
     def reopen(self) -> None:

@@ -37,7 +37,7 @@ class ShapeTable:
         self._known = 0
         self._fleet: Fleet | None = None
         self._asks: dict[Grounds, tuple[int, bool, Asks]] = {}
-        self._homes: tuple[Fleet, Ints] | None = None
+        self._homes: tuple[Fleet, int, Ints] | None = None
 
     def number(self, profile: Profile) -> int:
         """The number of a profile; its row is there."""
@@ -91,11 +91,12 @@ class ShapeTable:
 
     def homes(self, fleet: Fleet) -> Ints:
         """The pool that jobs of each profile belong to, by its place among the parts of the fleet."""
-        if self._homes is None or self._homes[0] is not fleet or len(self._homes[1]) < self._known:
+        if self._homes is None or self._homes[:2] != (fleet, self._known):
             number = {name: place for place, name in enumerate(fleet.parts)}
-            homes = [number[fleet.home(profile)] for profile in self.profiles.names[: self._known]]
-            self._homes = (fleet, np.array(homes, np.int64))
-        return self._homes[1]
+            homes = np.full(max(len(self.usage), 1), _UNKNOWN)
+            homes[: self._known] = [number[fleet.home(profile)] for profile in self.profiles.names[: self._known]]
+            self._homes = (fleet, self._known, homes)
+        return self._homes[2]
 
     def row(self, resources: Resources) -> Ints:
         """Amounts by number. Names that no profile asks for are left out."""

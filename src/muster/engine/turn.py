@@ -73,6 +73,10 @@ class Turn:
     def settle(self) -> None:
         """Steps 2 to 4 until nothing changes any more."""
         self.make_way()
+        self.settle_again()
+
+    def settle_again(self) -> None:
+        """The same once more: something has changed for others, or someone left."""
         self.go_round()
         while self.may_change_more() or self.make_way():
             self.go_round()
@@ -98,10 +102,14 @@ class Turn:
         evicted, acted = self._before
         if self.minutes.changes == acted or Reason.RATE_LIMIT in self.round.reasons:
             return False
+        return self.minutes.gave_way > evicted or self.may_answer()
+
+    def may_answer(self) -> bool:
+        """Whether it could matter to anyone here that queues hold more or less than before."""
         has_promises = bool(self.pending or self.horizon.promised)
         is_on = self.policy.preemption is Preemption.ON
         may_evict = is_on and bool(self.horizon.stays.givers.many.any())
-        return self.minutes.gave_way > evicted or has_promises or may_evict or self._heard_aged
+        return has_promises or may_evict or self._heard_aged
 
     @property
     def horizon(self) -> Horizon:

@@ -30,7 +30,6 @@ class Window:
     withhold: Resources
     pool: str | None = None
     ahead_ms: int = 0
-    pool: str | None = None
 
     def in_force(self, now_ms: int) -> bool:
         """Whether room is withheld now."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from muster.engine.filled import Filled
 from muster.engine.ledger import Ledger
 from muster.engine.limits import charge_for, limit_on, widths_within_quota
@@ -34,21 +36,24 @@ class Borrowing:
         self._opened = opened
         self._turns = turns
         self._ledger = ledger
-        self.round = Round()
+        self.round, self._homes = Round(), set[str]()
         self.minutes = Minutes()
         self.minutes.starts = int(ledger.columns.starts.sum())
 
-    def lend(self) -> None:
-        """Let everyone borrow who may, first those who were admitted, then in the order of filling."""
+    def lend(self) -> set[str]:
+        """Let everyone borrow who may, first those who were admitted, then in the order of filling; returns the pools
+        whose jobs did."""
+        self.round, self._homes = Round(), set[str]()
         lenders = [turn for turn in self._turns if self._lends(turn)]
         borrowers = [turn for turn in self._turns if turn.fleet.pool.borrows and waits_for_room(turn)]
         if not lenders or not borrowers:
-            return
+            return set()
         self._lending = Lending(self._snapshot, self._opened, self._turns, lenders)
         self._serve_pending(borrowers)
         self._fill()
-        if self.minutes.changes:
+        if self._homes:
             self._lending.give_back()
+        return self._homes
 
     def _lends(self, turn: Turn) -> bool:
         """Whether the pool shares, has nodes, and nobody of its own waits for them or was just sent away from there."""
@@ -76,7 +81,8 @@ class Borrowing:
     def _fill(self) -> None:
         snapshot, opened, lending = self._snapshot, self._opened, self._lending
         lines = Lines(opened.roll, opened.shapes, snapshot.policy, snapshot.now_ms, opened.face, lending.borrowers())
-        lines.leave_out_those_of(turn.lines for turn in self._turns)
+        for turn in self._turns:
+            lines.leave_out_those_of(turn.lines)
         lines.reopen()
         care = lines.care([0, 0], NOBODY_TAKES)
         while True:
@@ -85,7 +91,7 @@ class Borrowing:
             if (asides := lines.left_aside(())) is not None:
                 self.round.set_aside(asides)
             if job is None:
-                return
+                break
             limit = limit_on(job, self._ledger, snapshot.policy, self.minutes.starts)
             if limit is not None:
                 self.round.limit(job, self._ledger.least_usage(job), limit.waiting)
@@ -99,6 +105,9 @@ class Borrowing:
             else:
                 self.round.block(job, Blocked(only_delays=False))
                 lines.set_aside(job, 0)
+
+        for turn in self._turns if self._homes else ():
+            turn.lines.leave_out_those_of(lines)
 
     def tell(self) -> None:
         """The turn is over: what is short is short at home."""
@@ -115,6 +124,8 @@ class Borrowing:
         if len(started.rows):
             opened, clusters = self._opened, [cluster for cluster, _ in self._lending.places]
             grounds, attempts = self._lending.grounds, self._snapshot.attempts
+            profiles = np.unique(opened.roll.columns().lane_profile[opened.roll.lanes_in(started.rows)])
+            self._homes |= {self._snapshot.fleet.home(opened.shapes.profiles.names[it]) for it in profiles.tolist()}
             self.minutes.fill(Filled(started, opened.roll, opened.shapes, grounds, attempts, clusters))
 
     # -- one job ---------------------------------------------------------------------------------------
@@ -133,5 +144,6 @@ class Borrowing:
         cluster = self._lending.places[area][0]
         self._lending.take(area, usage_of(job.profile, tasks, self._ledger.weights), len(tasks))
         self._ledger.start(job, tasks)
+        self._homes.add(self._snapshot.fleet.home(job.profile))
         self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))
         return Start(job=job.id, queue=job.queue, attempt=attempt, cluster=cluster, tasks=tasks, charge=charge)
