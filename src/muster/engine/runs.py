@@ -262,7 +262,7 @@ class Runs:
     def residents(self, fleet: Fleet) -> Residents:
         """Who runs on the nodes of a part of a fleet; all, if it is no part."""
         if not fleet.whole.pools:
-            return Residents(None, False, 0)
+            return Residents(None, False, -1)
         pools = self._pools
         if pools is None or pools.fleet is not fleet.whole:
             pools = self._pools = _Pools(fleet.whole, 0 if pools is None else pools.epoch + 1)
