@@ -16,6 +16,7 @@ from muster.model.resources import CPU, MICRO
 from muster.sim.lines import lines
 from muster.sim.scenario.loader import load
 from muster.sim.simulate import Simulation
+from muster.state.pools import pool_table
 from muster.state.state import State
 
 HERE = Path(__file__).parent
@@ -66,6 +67,13 @@ def flow_by_queue(state: State) -> dict[str, float]:
     return flows | {"usage of research": accounts["research"].usage / MICRO}
 
 
+def cores_of_vision(state: State) -> dict[str, float]:
+    """Cores of the pool vision that its own jobs hold, and that it lends."""
+    standing = pool_table(state.freeze(state.now_ms)).standings["vision"]
+    own = standing.used.get(CPU) - standing.shared.get(CPU)
+    return {"own jobs of vision": own / 1000, "sweeps that borrow": standing.shared.get(CPU) / 1000}
+
+
 def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for name, amount in pairs:
@@ -113,6 +121,13 @@ def gangs(axes: Axes) -> str:
     return "cores in use"
 
 
+def pools(axes: Axes) -> str:
+    """A pool lends what it does not need, and takes it back."""
+    _stack(axes, *followed("pools-borrow", cores_of_vision, 50))
+    _level(axes, 16, "the pool vision")
+    return "cores in use"
+
+
 def width(axes: Axes) -> str:
     """Elastic jobs grow, shrink and even out."""
     _steps(axes, *followed("elastic", tasks_by_job, 120))
@@ -137,7 +152,15 @@ def races(axes: Axes) -> str:
     return ""
 
 
-PLOTS = {"queues": queues, "flow": flow, "budgets": budgets, "gangs": gangs, "width": width, "races": races}
+PLOTS = {
+    "queues": queues,
+    "flow": flow,
+    "budgets": budgets,
+    "gangs": gangs,
+    "pools": pools,
+    "width": width,
+    "races": races,
+}
 
 
 def main() -> None:

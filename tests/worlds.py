@@ -7,7 +7,7 @@ amounts are small whole numbers, so that jobs get in each other's way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from random import Random
@@ -23,6 +23,7 @@ from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
+from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
 from muster.model.snapshot import Snapshot
@@ -61,11 +62,16 @@ class JobBuilder:
     shape: dict[str, Any] = field(default_factory=dict)
     others: dict[str, Any] = field(default_factory=dict)
     clusters: tuple[tuple[str, int], ...] = ()
+    home: str = ""
     runtime_ms: int | None = None
 
     def named(self, name: str) -> JobBuilder:
         """Its id; without one it is called after its queue: a-0, a-1 …"""
         return replace(self, name=name)
+
+    def of_pool(self, name: str) -> JobBuilder:
+        """The pool it names as its own."""
+        return replace(self, home=name)
 
     def cpu(self, cores: object) -> JobBuilder:
         """Cores for each task."""
@@ -126,7 +132,9 @@ class JobBuilder:
         groups = self.groups or (_group("task", self.asks, self.shape),)
         name = self.name or f"{self.queue}-{number}"
         others = {"submit_ms": now_ms, **self.others}
-        job = Job(id=name, queue=self.queue, profile=Profile(groups=groups, clusters=self.clusters), **others)
+        job = Job(
+            id=name, queue=self.queue, profile=Profile(groups=groups, clusters=self.clusters, pool=self.home), **others
+        )
         return ScriptJob(job=job, runtime_ms=self.runtime_ms)
 
 
@@ -172,6 +180,11 @@ class World:
             node = Node(name=node_name, cluster=cluster, allocatable=Resources.of(amounts(**given)), **marks)
             self.happens(ev.NodeAdded(node=node))
         return self
+
+    def with_pools(self, *names: str, **settings: Any) -> World:
+        """Pools that select the nodes with a label of their name: with_pools("p", "q", preempts=False)."""
+        pools = (Pool(name=name, selector={name: "yes"}, **settings) for name in names)
+        return self.happens(*(ev.PoolSet(pool=pool) for pool in pools))
 
     def with_queues(self, *names: str, **given: Any) -> World:
         """Queues of these names; with_queues("a", weight=2, quota={"cpu": 4000})."""
@@ -258,6 +271,7 @@ class Knobs:
     reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
+    pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
@@ -277,6 +291,7 @@ EXACT = Knobs(
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
 WIDTHS = replace(EVERYTHING, width="on")
+POOLS = replace(EVERYTHING, pools="on", nodes=6)
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
 _MOMENTS = (0, 0, 0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 45, 60)
@@ -333,6 +348,7 @@ def scenario_of(
         policy=_policy(allowed, _chance("policy", seed)),
         clusters=tuple(fleet),
         nodes=tuple(machines),
+        pools=tuple(_pools(_chance("pools", seed))) if knobs.pools == "on" else (),
         queues=tuple(lines),
         users=(user,) if allowed.quotas else (),
         jobs=tuple(sorted(entries, key=lambda entry: (entry.job.submit_ms, entry.job.key))),
@@ -361,11 +377,11 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         protected_ms=_seconds(chance, 60, 5),
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
-        **(_width_policy(chance) if knobs.width == "on" else {"elastic_every_ms": None}),
+        **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
     )
 
 
-def _width_policy(chance: Random) -> dict[str, Any]:
+def _width_policy(knobs: Knobs, chance: Random) -> dict[str, Any]:
     window = Window(
         cluster="east",
         days=frozenset(range(7)),
@@ -373,6 +389,7 @@ def _width_policy(chance: Random) -> dict[str, Any]:
         to_ms=_seconds(chance, 60, 80),
         withhold=Resources.of({CPU: chance.choice([1, 2, 4]) * 1000, GPU: chance.choice([0, 0, 1]) * 1000}),
         ahead_ms=_seconds(chance, 0, 10),
+        pool=chance.choice([None, *_POOLS]) if knobs.pools == "on" else None,
     )
     return {
         "elastic_every_ms": _seconds(chance, 5, 5, 1, 7),
@@ -396,7 +413,47 @@ def _node(knobs: Knobs, chance: Random, cluster: str, name: str) -> Node:
         if chance.random() < 0.1:
             given[PODS] = chance.randint(1, 4)
     cordoned = knobs.script and chance.random() < 0.07
+    if knobs.pools == "on":
+        marks["labels"] = marks.get("labels", {}) | _labels_of(chance.choice(["a", "a", "a", "b", "b", "c", "ab", ""]))
     return Node(name=name, cluster=cluster, allocatable=Resources.of(given), cordoned=cordoned, **marks)
+
+
+_POOLS = ("a", "b", "c")
+
+
+def _labels_of(pools: str) -> dict[str, str]:
+    """Labels by which these pools select their nodes."""
+    return {f"in-{pool}": "yes" for pool in pools}
+
+
+def _pools(chance: Random) -> Iterator[Pool]:
+    for name in _POOLS:
+        pool = Pool(
+            name=name,
+            selector=_labels_of(name),
+            shares=chance.random() < 0.8,
+            borrows=chance.random() < 0.8,
+            preempts=chance.random() < 0.7,
+            borrows_from=chance.choice([(), (), (), ("b",), ("a", "c"), (DEFAULT_POOL,)]),
+        )
+        if chance.random() < 0.8:
+            yield pool
+
+
+def _of_pools(chance: Random, node: str) -> tuple[ev.Event, ev.Event | None]:
+    """What may happen to pools and to nodes in them, and perhaps its undoing."""
+    name = chance.choice(_POOLS)
+    match chance.choice(("change", "change", "label", "delete")):
+        case "change":
+            switch = chance.choice(["shares", "borrows", "preempts"])
+            others: list[dict[str, Any]] = [{"selector": {}}, {"selector": _labels_of("a")}, {"borrows_from": ("b",)}]
+            changes = chance.choice([{switch: True}, {switch: False}, {switch: False}, *others])
+            return ev.PoolChanged(pool=name, changes=changes), None
+        case "label":
+            labels = {f"in-{pool}": chance.choice(["yes", "no"]) for pool in chance.sample(_POOLS, 2)}
+            return ev.NodeLabelled(node=node, labels=labels), None
+        case _:
+            return ev.PoolDeleted(pool=name), ev.PoolChanged(pool=name, changes={"selector": _labels_of(name)})
 
 
 def _queue(knobs: Knobs, chance: Random, name: str) -> Queue:
@@ -440,10 +497,11 @@ def _entry(
     if knobs.width == "on":
         optional["level"] = chance.choice([1000, 1000, 100, 10000])
         optional["freezing_ms"] = _seconds(chance, 0, 5, 12, 30, 300)
+    pool = chance.choice(["", *_POOLS, *_POOLS, "nowhere"]) if knobs.pools == "on" else ""
     job = Job(
         id=name,
         queue=chance.choice(queues).name,
-        profile=Profile(groups=_groups(knobs, chance), clusters=candidates),
+        profile=Profile(groups=_groups(knobs, chance), clusters=candidates, pool=pool),
         submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
         expected_ms=expected_ms,
         retries=chance.randint(0, 1),
@@ -504,7 +562,9 @@ def _happening(
     queue, cluster = chance.choice(queues).name, chance.choice(clusters).name
     undone: ev.Event | None = None
     done: ev.Event
-    match chance.choice(_KINDS):
+    match chance.choice((*_KINDS, "pool", "pool", "pool", "pool") if knobs.pools == "on" else _KINDS):
+        case "pool":
+            done, undone = _of_pools(chance, node)
         case "cancel":
             done = ev.JobCancelled(job=job.id)
         case "remove":

@@ -107,6 +107,11 @@ def widths(job: str) -> Question:
     return lambda it: [(line["t"] / 60, line["to"]) for line in it.of("resized") if line["job"] == job][:3]
 
 
+def borrowed_at(minute: float) -> Question:
+    """How many jobs started at that moment on nodes of each pool that lends."""
+    return lambda it: dict(Counter(line["pool"] for line in it.of("borrowed") if line["t"] == minute * 60))
+
+
 def evictions(it: Told) -> list[tuple[str, str, str]]:
     """(who, for whom, by which rule) of every preemption, in order."""
     return [(line["job"], line["by"], line["rule"]) for line in it.of("preempted")]
@@ -191,6 +196,17 @@ CLAIMS = [
         [("large", "serve", "fair-share"), ("small-10", "tune", "fair-share"), ("small-11", "tune", "fair-share")],
         id="one large victim instead of four small ones, and no more than needed",
     ),
+    pytest.param("pools-borrow", started_at(0), {"sweep": 8}, id="idle machines of another pool are used"),
+    pytest.param("pools-borrow", borrowed_at(0), {"vision": 4}, id="half of the sweeps are at home"),
+    pytest.param("pools-borrow", starts("train"), [10], id="who comes home finds room at once"),
+    pytest.param(
+        "pools-borrow",
+        lambda it: [by for _, by, _ in evictions(it)],
+        ["train"] * 3,
+        id="no more borrowers than needed go",
+    ),
+    pytest.param("pools-borrow", borrowed_at(20), {"vision": 1}, id="what is left of a pool is lent beside its own"),
+    pytest.param("pools-borrow", borrowed_at(40), {"vision": 4}, id="and all of it when it is idle again"),
     pytest.param("preemption", starts("serve"), [10], id="nobody is preempted before the lifetime is over"),
     pytest.param("preemption", starts("more"), [40], id="nobody is pushed below its share"),
     pytest.param("quotas", reasons("model-2"), ["QUOTA"], id="the queue's quota holds back GPU jobs"),
@@ -274,11 +290,12 @@ def test_the_readme_shows_real_output(monkeypatch):
     assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", file.read_text())]
 
 
-def test_the_page_on_races_shows_real_output(monkeypatch):
+@pytest.mark.parametrize("page, count", [("races", 2), ("pools", 1)])
+def test_a_page_shows_real_output(page, count, monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    blocks = _fenced("docs/concepts/races.md", "console")
+    blocks = _fenced(f"docs/concepts/{page}.md", "console")
 
-    assert len(blocks) == 2
+    assert len(blocks) == count
     for block in blocks:
         command, _, printed = block.partition("\n")
         words = command.removeprefix("$ .venv/bin/muster ").split()
@@ -298,6 +315,7 @@ def test_the_page_on_races_shows_real_output(monkeypatch):
         "docs/concepts/flow.md",
         "docs/concepts/budgets.md",
         "docs/concepts/gangs.md",
+        "docs/concepts/pools.md",
         "docs/concepts/races.md",
         "docs/concepts/width.md",
         "docs/explain.md",
@@ -338,7 +356,7 @@ def test_the_page_on_scenarios_names_every_event_and_every_key_that_is_not_suppo
 
 def test_pages_quote_lines_that_examples_print():
     printed = {dumps(line) for path in EXAMPLES for line in told(path.stem).log}
-    pages = ("docs/scenarios.md", "docs/concepts/width.md")
+    pages = ("docs/scenarios.md", "docs/concepts/pools.md", "docs/concepts/width.md")
     quoted = [line for page in pages for block in _fenced(page, "json") for line in block.splitlines()]
 
     assert {json.loads(line)["event"] for line in quoted} >= {"submitted", "started", "waiting", "preempted", "resized"}

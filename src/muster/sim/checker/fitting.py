@@ -7,7 +7,7 @@ from collections.abc import Callable
 from muster.model.jobs import Profile, TaskGroup
 from muster.model.nodes import DEVICE_MILLI, Node
 from muster.sim.checker.nodes import NodeBook
-from muster.sim.checker.world import World
+from muster.sim.checker.world import Place, World
 
 BookOf = Callable[[Node], NodeBook]
 
@@ -23,16 +23,19 @@ def is_countable(profile: Profile) -> bool:
 
 
 def may_start(world: World, profile: Profile, book_of: BookOf, *, everywhere: bool = False) -> bool:
-    """Whether some cluster has room for every group's min, were that group alone; `everywhere`: on closed nodes too."""
+    """Whether its pool has room in some cluster for every group's min, were that group alone.
+
+    `everywhere`: on closed nodes too, and in pools that it may borrow from.
+    """
     return any(
-        all(_holds(world, cluster, group, book_of, everywhere=everywhere) for group in profile.groups)
-        for cluster in world.candidates(profile)
+        all(_holds(world, place, group, book_of, everywhere=everywhere) for group in profile.groups)
+        for place in world.places(profile, abroad=everywhere)
     )
 
 
-def _holds(world: World, cluster: str, group: TaskGroup, book_of: BookOf, *, everywhere: bool) -> bool:
+def _holds(world: World, place: Place, group: TaskGroup, book_of: BookOf, *, everywhere: bool) -> bool:
     missing = group.min
-    for node in world.admitting(cluster, group.constraint):
+    for node in world.admitting(place, group.constraint):
         if missing <= 0:
             break
         if everywhere or world.takes_tasks(node):

@@ -74,8 +74,8 @@ def eviction_rate_problems(world: World, plan: Plan) -> Iterator[str]:
 def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | Start]) -> Iterator[str]:
     """Who is admitted starts or has a firm reservation; new ones come within their numbers (design.md 4.5).
 
-    One for each profile, few for each cluster and kind. Those of jobs that were pending before may be more than
-    policy now allows; new ones then wait.
+    One for each profile, few for each kind in each cluster and pool. Those of jobs that were pending before may be more
+    than policy now allows; new ones then wait.
     """
     reserved: dict[str, str] = {}
     for name, verdict in plan.verdicts.items():
@@ -88,6 +88,7 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
         if not (is_firm and name in reserved):
             yield f"{name}: is admitted, but neither starts nor has a firm reservation"
     profiles = {name: job.profile for name in reserved if (job := world.startable(name)) is not None}
+    homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
     new = [name for name in reserved if name not in world.pending]
     for name in new:
         if any(profiles[other] == profiles[name] for other in reserved if other != name):
@@ -95,7 +96,8 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
         kind = [
             other
             for other, cluster in reserved.items()
-            if cluster == reserved[name] and profiles[other].asks_gpu == profiles[name].asks_gpu
+            if (cluster, homes[other]) == (reserved[name], homes[name])
+            and profiles[other].asks_gpu == profiles[name].asks_gpu
         ]
         if len(kind) > world.policy.reservations:
             yield f"{name}: is one of {len(kind)} reservations of its kind on {reserved[name]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import NEVER_MS, Job
-from muster.model.plan import Admit, Evict, Plan, Resize, Start, Waiting
+from muster.model.plan import Action, Admit, Evict, Plan, Resize, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
@@ -45,7 +45,8 @@ class FillingOrder:
 
     def __init__(self, world: World, plan: Plan) -> None:
         self._world = world
-        admitted = {action.job for action in plan.actions if isinstance(action, Admit | Start)}
+        self._has_pools = bool(world.snapshot.fleet.pools)
+        admitted = {action.job for action in plan.actions if isinstance(action, Admit) or _is_at_home(world, action)}
         heads = (_head(world, queue) for queue in world.queues)
         waiting = (verdict for verdict in plan.verdicts.values() if isinstance(verdict, Waiting))
         looks_once = not (
@@ -62,12 +63,25 @@ class FillingOrder:
         if self._world.is_aged(job):
             return
         for head in self._to_come.values():
-            if head.queue == job.queue or self._world.is_aged(head):
+            if head.queue == job.queue or self._world.is_aged(head) or not self._is_rival(head, job):
                 continue
             if head.priority_class > job.priority_class:
                 yield f"{job.id}: is admitted before {head.id}, the head of {head.queue}, which is of a higher class"
-            elif head.priority_class == job.priority_class and _is_hungrier(books, head, job):
+            elif head.priority_class == job.priority_class and not self._has_pools and _is_hungrier(books, head, job):
                 yield f"{job.id}: is admitted before {head.id}, although queue {head.queue} is hungrier"
+
+    def _is_rival(self, head: Job, job: Job) -> bool:
+        """Whether they are of one pool: pools decide side by side, each by the flows of the turn's beginning."""
+        pools = self._world.pools
+        return pools.home(head.profile) == pools.home(job.profile)
+
+
+def _is_at_home(world: World, action: Action) -> bool:
+    """Whether a job starts in its own pool; who borrows comes after all that start at home."""
+    job = world.startable(action.job)
+    if job is None or not isinstance(action, Start):
+        return False
+    return world.pools.holding(action.tasks) == {world.pools.home(job.profile)}
 
 
 def _head(world: World, queue: str) -> Job | None:

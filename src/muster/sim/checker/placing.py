@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import hops
+from muster.sim.checker.lending import reserved_pool_problems
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.world import World, groups_of, width
 
@@ -33,6 +34,7 @@ def reservation_problems(world: World, job: Job, reservation: Reservation) -> It
     if widths != {name: group.min for name, group in groups.items() if group.min}:
         yield f"{job.id}: its reservation is for {dict(widths)}, not for its min"
     yield from node_problems(world, job, reservation.cluster, reservation.tasks)
+    yield from reserved_pool_problems(world, job, reservation)
 
 
 def node_problems(world: World, job: Job, cluster: str, tasks: tuple[Task, ...]) -> Iterator[str]:

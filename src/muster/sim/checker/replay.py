@@ -12,6 +12,7 @@ from muster.model.jobs import Job, resources_of
 from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
+from muster.sim.checker.lending import start_pool_problems
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.order import FillingOrder
 from muster.sim.checker.placing import gang_problems, node_problems, reservation_problems, room_problems
@@ -133,6 +134,7 @@ class Replay:
         yield from self._evict_for(job, action, evictions)
         yield from gang_problems(job, action.tasks)
         yield from node_problems(self.world, job, action.cluster, action.tasks)
+        yield from start_pool_problems(self.world, job, action)
         yield from room_problems(self.books.nodes, job, action.tasks)
         yield from start_problems(self.books, job, resources_of(job.profile, action.tasks))
         self.started.add(job.id)

@@ -14,10 +14,12 @@ from muster.model.jobs import Running, resources_of
 from muster.model.plan import Evict, Plan, Resize, Start, Why
 from muster.model.resources import MICRO, PODS, Resources, total
 from muster.sim.checker.books import Books
+from muster.sim.checker.lending import growth_pool_problems
 from muster.sim.checker.limits import quota_problems
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.placing import node_problems, room_problems
-from muster.sim.checker.world import World, groups_of, width
+from muster.sim.checker.pools import DEFAULT
+from muster.sim.checker.world import Place, World, groups_of, width
 
 
 class Widths:
@@ -108,7 +110,7 @@ class Widths:
         for place, action in enumerate(self._resizes):
             if action.removed and place not in self._shrunk:
                 yield from self._shrink(place, action)
-        grown: set[str] = set()
+        grown: set[Place] = set()
         for action in self._resizes:
             if not action.added:
                 continue
@@ -119,9 +121,9 @@ class Widths:
             yield from problems
             if run is not None and not problems:
                 self.books.widen(run.job, action.added)
-                grown.add(run.cluster)
-        for cluster in sorted(grown):
-            yield from self._load_problems(cluster)
+                grown |= {(run.cluster, pool) for pool in self.world.pools.holding(action.added)}
+        for where in sorted(grown):
+            yield from self._load_problems(where)
 
     def _growth_problems(self, run: Running, action: Resize) -> Iterator[str]:
         has, job = self.books.tasks[action.job], run.job
@@ -134,29 +136,30 @@ class Widths:
         held = tuple(task for task in has if task.node in self.world.nodes)
         far = [it for it in node_problems(self.world, job, run.cluster, (*held, *action.added)) if "hops" in it]
         yield from far
+        yield from growth_pool_problems(self.world, run, has, action.added)
         yield from room_problems(self.books.nodes, job, action.added)
         asks = resources_of(job.profile, action.added)
         yield from quota_problems(self.books, job, asks, asks)
         if self.books.queues[job.queue].queue.cordoned:
             yield f"{action.job}: grows although queue {job.queue} is cordoned"
 
-    def _load_problems(self, cluster: str) -> Iterator[str]:
-        """Growth leaves free what is above the load that a cluster may have."""
-        world, nodes = self.world, [it for it in self.world.nodes.values() if it.cluster == cluster]
-        nodes = [node for node in nodes if world.takes_tasks(node)]
+    def _load_problems(self, place: Place) -> Iterator[str]:
+        """Growth leaves free what is above the load that a pool may have in a cluster."""
+        world = self.world
+        nodes = [node for node in world.nodes_of(place) if world.takes_tasks(node)]
         load = Fraction(world.policy.max_load, MICRO)
         for name in sorted({name for node in nodes for name in node.allocatable} - {PODS}):
             whole = sum(node.allocatable.get(name) for node in nodes)
             used = whole - sum(self.books.nodes[node.name].free.get(name, 0) for node in nodes)
             if used > whole * load and any(name in _asks(it, world) for it in self._resizes if it.added):
-                yield f"cluster {cluster}: {used} of {whole} {name} are in use after growth, more than {float(load)}"
+                yield f"cluster {place[0]}: {used} of {whole} {name} are in use after growth, more than {float(load)}"
 
     # -- the calendar ----------------------------------------------------------------------------------
 
     def withheld_problems(self, before: dict[str, NodeBook]) -> Iterator[str]:
         """What starts or grows leaves free what the calendar withholds, or as much of it as was free."""
-        for cluster, withheld in _withheld(self.world).items():
-            nodes = [it for it in self.world.nodes.values() if it.cluster == cluster and self.world.takes_tasks(it)]
+        for place, withheld in _withheld(self.world).items():
+            nodes = [node for node in self.world.nodes_of(place) if self.world.takes_tasks(node)]
             for name, amount in withheld.items():
                 services = sum(
                     node.allocatable.get(name) - self.world.snapshot.nodes[node.name].empty.free.get(name)
@@ -165,15 +168,16 @@ class Widths:
                 left = sum(max(self.books.nodes[node.name].free.get(name, 0), 0) for node in nodes)
                 was = sum(max(before[node.name].free.get(name, 0), 0) for node in nodes)
                 if left < min(max(amount - services, 0), was):
-                    yield f"cluster {cluster}: {left} {name} are left, {amount} are withheld by the calendar"
+                    yield f"cluster {place[0]}: {left} {name} are left, {amount} are withheld by the calendar"
 
 
-def _withheld(world: World) -> dict[str, Resources]:
-    found: dict[str, list[Resources]] = {}
+def _withheld(world: World) -> dict[Place, Resources]:
+    """What windows withhold in each place; those that name no pool are of the default pool."""
+    found: dict[Place, list[Resources]] = {}
     for window in world.policy.calendar:
         if window.in_force(world.now_ms) and window.cluster in world.clusters:
-            found.setdefault(window.cluster, []).append(window.withhold)
-    return {cluster: total(parts) for cluster, parts in found.items()}
+            found.setdefault((window.cluster, window.pool or DEFAULT), []).append(window.withhold)
+    return {place: total(parts) for place, parts in found.items()}
 
 
 def _asks(action: Resize, world: World) -> Iterable[str]:

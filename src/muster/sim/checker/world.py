@@ -9,6 +9,10 @@ from muster.model.jobs import Job, Profile, Task, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import Node
 from muster.model.snapshot import Snapshot
+from muster.sim.checker.pools import Pools
+
+Place = tuple[str, str]
+"""A cluster and a pool: the nodes that both have."""
 
 
 class World:
@@ -20,12 +24,13 @@ class World:
         self.policy = snapshot.policy
         self.nodes = snapshot.fleet.nodes
         self.clusters = snapshot.fleet.clusters
+        self.pools = Pools(self.clusters, self.nodes, snapshot.fleet.pools)
         self.queues = {state.queue.name: state for state in snapshot.queues}
         self.queued = {job.id: job for state in snapshot.queues for lane in state.lanes for job in lane.jobs}
         self.pending = {pending.job.id: pending for pending in snapshot.pending}
         self.running = {run.job.id: run for run in snapshot.running}
         self.held = {held.job.id: held for held in snapshot.held}
-        self._admitting: dict[tuple[str, Constraint], list[Node]] = {}
+        self._admitting: dict[tuple[Place, Constraint], list[Node]] = {}
 
     def ids(self) -> Iterator[str]:
         """Every job once for each place it stands in; a sound snapshot names each job once."""
@@ -55,19 +60,28 @@ class World:
         named = {name for name, _ in profile.clusters}
         return [name for name in self.clusters if not named or name in named]
 
+    def places(self, profile: Profile, *, abroad: bool) -> list[Place]:
+        """Where the job may be: in its own pool, and `abroad` in those that it may borrow from."""
+        home = self.pools.home(profile)
+        clusters = [name for name in self.candidates(profile) if name in self.pools.clusters_of(home)]
+        pools = [home, *self.pools.lenders(home)] if abroad else [home]
+        return [(cluster, pool) for cluster in clusters for pool in pools]
+
     def takes_tasks(self, node: Node) -> bool:
         """Whether anything new may go to the node."""
         return not node.cordoned and not self.clusters[node.cluster].silent
 
-    def admitting(self, cluster: str, constraint: Constraint) -> list[Node]:
-        """The nodes of the cluster that the constraint admits, whatever is on them."""
-        if (cluster, constraint) not in self._admitting:
-            self._admitting[cluster, constraint] = [
-                node
-                for node in self.nodes.values()
-                if node.cluster == cluster and constraint.refuses(node.name, node.labels, node.taints) is None
+    def admitting(self, place: Place, constraint: Constraint) -> list[Node]:
+        """The nodes of a place that the constraint admits, whatever is on them."""
+        if (place, constraint) not in self._admitting:
+            self._admitting[place, constraint] = [
+                node for node in self.nodes_of(place) if constraint.refuses(node.name, node.labels, node.taints) is None
             ]
-        return self._admitting[cluster, constraint]
+        return self._admitting[place, constraint]
+
+    def nodes_of(self, place: Place) -> list[Node]:
+        """All nodes of a pool in a cluster."""
+        return [it for it in self.nodes.values() if (it.cluster, self.pools.of[it.name]) == place]
 
 
 def groups_of(profile: Profile) -> dict[str, TaskGroup]:
