@@ -85,7 +85,8 @@ class _Turn:
         # Reading a node's room takes about as long as placing some tasks.
         face = suited_to(len(roll) + 16 * len(snapshot.nodes))
         self.roll = roll
-        self.finder = Finder(snapshot, self.ledger, Stays(runs, roll, self.policy, self.now_ms), face)
+        stays = Stays(runs, roll, self.policy, self.now_ms, runs.rows_of(snapshot.borrowers))
+        self.finder = Finder(snapshot, self.ledger, stays, face)
         self.lines = Lines(roll, shapes, self.policy, self.now_ms, face)
         self.lines.leave_out(snapshot.evicted)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
@@ -97,6 +98,7 @@ class _Turn:
         self.ledger.settle()
         self.horizon.promised.clear()
         self.lines.reopen()
+        self.finder.reopen()
         self.finder.width.reopen()
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
