@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,10 +13,13 @@ from muster.model.snapshot import Snapshot
 from oracle.horizon import Horizon, requests, takes
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
+from oracle.lower import Lower, lower_units
 from oracle.placement import Placer, Shortage, Tasks, no_cluster
 from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
+
+Careful = Callable[[Job, str, list[Unit]], tuple[Tasks, Horizon] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +44,19 @@ class Finder:
         self._full: set[Profile] = set()
         self._evicted = 0
         self._in_vain = 0
+        self._borrowers = snapshot.borrowers
+        self._budgets = {(budget.job, budget.group): budget for budget in snapshot.budgets}
+        self._vain: set[tuple[object, ...]] = set()
+
+    def reopen(self) -> None:
+        """A new round: other promises may stand in the way."""
+        self._vain.clear()
 
     def evicted(self) -> None:
         """Someone gave way: profiles that found no room may find some."""
         self._evicted += 1
         self._full.clear()
+        self._vain.clear()
 
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
@@ -118,27 +130,76 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
-        left = self.policy.evictions_per_turn - self._evicted
-        if self.policy.preemption is Preemption.OFF or left <= 0 or not self.horizon.may_give_way:
+        if self.policy.preemption is Preemption.OFF or self.policy.evictions_per_turn <= self._evicted:
             return None
-        resource = self._scarce(job, clusters)
-        for cluster in clusters:
-            claims = Claims(job, resource, self.ledger, self.now_ms)
-            fits = partial(self._fits_without, job, cluster)
-            in_reach = [unit for unit in claims.units(self.horizon.may_give_way) if unit.run.cluster == cluster]
-            if not in_reach or self._in_vain >= self.policy.vain_searches_per_turn:
-                continue
-            units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays)
-            found = None if units is None else self._without(job, cluster, units)
-            self._in_vain += found is None
-            if units is not None and found is not None:
-                tasks, horizon = found
-                if len(needed := self._needed(job, tasks, units)) < len(units):
-                    units, horizon = needed, self._with_in_place_of(job, tasks, needed)
-                if self.policy.preemption is Preemption.ON:
-                    self.horizon = horizon
-                return Placed(cluster=cluster, tasks=tasks, units=tuple(units), by_right=True)
+        searches = (
+            partial(self._from_lower, job, only_borrowers=True),
+            partial(self._by_fairness, job, clusters, blocked),
+            partial(self._from_lower, job, only_borrowers=False),
+        )
+        for search in searches:
+            for cluster in clusters:
+                if cluster not in self.fleet.preempts_in or self._in_vain >= self.policy.vain_searches_per_turn:
+                    continue
+                found = search(cluster)
+                if found is not None:
+                    placed, horizon = found
+                    if self.policy.preemption is Preemption.ON:
+                        self.horizon = horizon
+                    return placed
         return None
+
+    def _by_fairness(
+        self, job: Job, clusters: tuple[str, ...], blocked: Blocked, cluster: str
+    ) -> tuple[Placed, Horizon] | None:
+        """In the place of queues above their share, of its own queue's lower ranks, and of who overtook it."""
+        claims = Claims(job, self._scarce(job, clusters), self.ledger, self.now_ms)
+        in_reach = [unit for unit in claims.units(self.horizon.may_give_way) if unit.run.cluster == cluster]
+        if not in_reach:
+            return None
+        left = self.policy.evictions_per_turn - self._evicted
+        fits = partial(self._fits_without, job, cluster, self._without)
+        units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays)
+        found = None if units is None else self._without(job, cluster, units)
+        self._in_vain += found is None
+        if units is None or found is None:
+            return None
+        return self._placed(job, cluster, units, *found, by_right=True)
+
+    def _from_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> tuple[Placed, Horizon] | None:
+        """In the place of borrowers, or of borrowers and lower classes, whatever their age; no promise is passed."""
+        runs = [run for run in self.horizon.movable if run.cluster == cluster]
+        units = lower_units(job, runs, self._borrowers, only_borrowers=only_borrowers)
+        is_barred = any(job.id in run.preempted_by for run in runs)
+        like = (only_borrowers, cluster, job.profile, job.priority_class, self.policy.bound_ms(job))
+        if not units or (like in self._vain and not is_barred):
+            return None
+        lower = Lower(
+            head=job,
+            cluster=cluster,
+            fleet=self.fleet,
+            empties={name: state.empty for name, state in self.horizon.states.items()},
+            budgets=self._budgets,
+            units=units,
+        )
+        fits = partial(self._fits_without, job, cluster, self._beside_promises)
+        few = lower.enough(self.horizon.span_from_now(job), fits)
+        found = None
+        if few is not None and len(by_run(few)) <= self.policy.evictions_per_turn - self._evicted:
+            found = self._beside_promises(job, cluster, few)
+        if few is None or found is None:
+            self._in_vain += 1
+            if not is_barred:
+                self._vain.add(like)
+            return None
+        return self._placed(job, cluster, few, *found, by_right=False)
+
+    def _placed(
+        self, job: Job, cluster: str, units: list[Unit], tasks: Tasks, horizon: Horizon, *, by_right: bool
+    ) -> tuple[Placed, Horizon]:
+        if len(needed := self._needed(job, tasks, units)) < len(units):
+            units, horizon = needed, self._with_in_place_of(job, tasks, needed)
+        return Placed(cluster=cluster, tasks=tasks, units=tuple(units), by_right=by_right), horizon
 
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
         """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
@@ -150,7 +211,7 @@ class Finder:
             return shortage.dimension
         return GPU if asks.get(GPU) else CPU
 
-    def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+    def _fits_without(self, job: Job, cluster: str, careful: Careful, units: list[Unit]) -> bool:
         """Whether the job could start if these units were gone; a quick no before the careful answer."""
         span = Span([self.horizon.now])
         for unit in units:
@@ -161,7 +222,7 @@ class Finder:
         span.undo()
         if found is None or not self.horizon.promised:
             return found is not None
-        return self._without(job, cluster, units) is not None
+        return careful(job, cluster, units) is not None
 
     def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
         """The units that must go for these very tasks; another placement may have needed others."""
@@ -181,6 +242,13 @@ class Finder:
         for task, request in requests(job, tasks):
             horizon.now[task.node] = horizon.now[task.node].take(request, task.devices)
         return horizon
+
+    def _beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
+        """The job's tasks, taken from a horizon on which these units are gone, in the way of no promise."""
+        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        span = horizon.span_from_now(job)
+        tasks = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        return None if tasks is None else (tasks, horizon)
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""

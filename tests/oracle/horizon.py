@@ -72,6 +72,7 @@ class Horizon:
         self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
+        self.movable = [run for run in self._line if self._is_movable(run)]
         self.may_give_way: dict[str, list[Running]] = {}
         for run in self._line:
             if self._may_give_way(run):
@@ -84,26 +85,30 @@ class Horizon:
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._line = list(self._line)
+        other.movable = list(self.movable)
         other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
             other.leave(other.now, run.job, tasks)
             other._line.remove(run)
-            other.may_give_way[run.job.queue].remove(run)
+            other.movable.remove(run)
+            if self._may_give_way(run):
+                other.may_give_way[run.job.queue].remove(run)
             if left := tuple(task for task in run.tasks if task not in tasks):
                 narrower = replace(run, tasks=left)
                 insort(other._line, narrower, key=_by_end)
-                other.may_give_way[run.job.queue].append(narrower)
+                other.movable.append(narrower)
+                if self._may_give_way(narrower):
+                    other.may_give_way.setdefault(run.job.queue, []).append(narrower)
         other._rebuild()
         return other
 
-    def _may_give_way(self, run: Running) -> bool:
-        """Whether anything of a running job could be evicted now, if someone has a right to it.
+    def _is_movable(self, run: Running) -> bool:
+        """Whether a running job is not safe; it is at the very moment it started: that would be a start too many."""
+        return self.now_ms >= run.safe_until_ms and self.now_ms != run.started_ms
 
-        Not at the very moment it started: that would only be a start too many.
-        """
-        if self.now_ms < run.safe_until_ms or self.now_ms == run.started_ms:
-            return False
-        return run.is_expired(self.now_ms) or bool(run.surplus())
+    def _may_give_way(self, run: Running) -> bool:
+        """Whether anything of a running job could be evicted now for fairness, if someone has a right to it."""
+        return self._is_movable(run) and (run.is_expired(self.now_ms) or bool(run.surplus()))
 
     def started(self, run: Running) -> None:
         """A job took room on a span of ours: it stays until its end."""

@@ -43,6 +43,11 @@ class Span:
             self._set(rooms, node, rooms[node].take(request, devices))
         return devices
 
+    def put(self, node: str, request: Request, devices: tuple[int, ...]) -> None:
+        """Put a task on the node, on these very devices, fitting or not."""
+        for rooms in self.moments:
+            self._set(rooms, node, rooms[node].take(request, devices))
+
     def give(self, node: str, request: Request, devices: tuple[int, ...], empty: Room) -> None:
         """Take a task away from the node, at every moment."""
         for rooms in self.moments:

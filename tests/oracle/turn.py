@@ -81,6 +81,7 @@ class _Turn:
         """Steps 2 to 4, from the books as they stand."""
         self.ledger.settle()
         self.horizon.promised.clear()
+        self.finder.reopen()
         self.blocked: list[tuple[Job, Blocked]] = []
         self.reserved: list[tuple[Job, Reservation, Blocked]] = []
         self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}

@@ -118,7 +118,7 @@ class Claims:
         found: list[Unit] = []
         for run in self._within_reach(running):
             rule = self.right_over(run)
-            if rule is None:
+            if rule is None or self.head.id in run.preempted_by:
                 continue
             found += [Unit(run=run, tasks=(task,), whole=False, rule=rule) for task in run.surplus()]
             if run.is_expired(self.now_ms):
@@ -176,7 +176,7 @@ def _several(claims: Claims, units: list[Unit], fits: Fits, most: int) -> list[U
         left.remove(unit)
         chosen.append(unit)
         claims.take(unit)
-    return _minimal(chosen, fits)
+    return minimal(chosen, fits)
 
 
 def _next_legal(claims: Claims, left: list[Unit]) -> Iterator[Unit]:
@@ -184,7 +184,7 @@ def _next_legal(claims: Claims, left: list[Unit]) -> Iterator[Unit]:
     return (unit for unit in sorted(left, key=claims.tier) if claims.allows(unit))
 
 
-def _minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:
+def minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:
     """Without any unit the head can do without, the last chosen kept longest."""
     needed = list(chosen)
     for unit in chosen:

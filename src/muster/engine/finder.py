@@ -13,16 +13,20 @@ from muster.engine.kernels import Face
 from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
 from muster.engine.lines import Takers
+from muster.engine.lower import Lower, Search
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.rooms import Span
-from muster.engine.stays import Stays
-from muster.engine.taking import Taken, Taking
+from muster.engine.stays import BORROWER, Stays
+from muster.engine.taking import Careful, Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
-from muster.model.jobs import Job, Pending, Profile, Reservation, Running
+from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
+
+Like = tuple[str, bool, Profile, int, int | None]
+"""What a search for borrowers and lower classes depends on, promises apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,12 @@ class Finder:
         self._moves = 0
         self._blocks: dict[Profile, tuple[str, int]] = {}  # the resource that blocks it, and until how many moves
         self._taking = Taking(ledger)
+        self._lower = Lower(snapshot.budgets)
+        self._vain: set[Like] = set()
+
+    def reopen(self) -> None:
+        """A new round: other promises may stand in the way."""
+        self._vain.clear()
 
     def evicted(self, tasks: int) -> None:
         """Someone gave way, with so many tasks: profiles that found no room may find some."""
@@ -62,6 +72,7 @@ class Finder:
         self._moves += tasks
         self._full.clear()
         self._short.clear()
+        self._vain.clear()
 
     def note_full(self, profile: Profile) -> None:
         """There is no room for the profile, promised or not."""
@@ -128,18 +139,20 @@ class Finder:
             return False
         if self._in_vain >= self.policy.vain_searches_per_turn:
             return False
-        return bool(self.horizon.stays.givers.many.any())
+        stays = self.horizon.stays
+        return stays.lowest_class < NEVER_MS or bool(stays.givers.many.any())
 
     def who_may_take(self) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells."""
         if not self.may_anyone_give_way():
-            return Takers(np.zeros(0, np.bool_), self.ledger.shares.entitled_to, None, set())
+            return Takers(np.zeros(0, np.bool_), self.ledger.shares.entitled_to, None, set(), NEVER_MS)
         stays, books = self.horizon.stays, self.ledger.columns
         return Takers(
             books.started_usage < self.ledger.entitled,
             self.ledger.shares.entitled_to,
             stays.givers,
             stays.overtaken(),
+            stays.lowest_class,
         )
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
@@ -181,33 +194,77 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
-        if not self.may_anyone_give_way():
-            return None
-        for cluster in clusters:
-            claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
-            taken = self._in_place_of(claims, cluster, blocked)
-            if taken is not None:
-                if self.policy.preemption is Preemption.ON:
-                    self.horizon = taken.horizon or self.horizon
-                return Placed(
-                    cluster=cluster,
-                    tasks=taken.tasks,
-                    units=tuple(taken.units),
-                    by_right=True,
-                    is_in_place=taken.horizon is None,
-                )
+        searches = (
+            partial(self._in_place_of_lower, job, only_borrowers=True),
+            partial(self._in_place_of, job, clusters, blocked),
+            partial(self._in_place_of_lower, job, only_borrowers=False),
+        )
+        for search in searches:
+            for cluster in clusters:
+                if cluster not in self.fleet.preempts_in or not self.may_anyone_give_way():
+                    continue
+                taken = search(cluster)
+                if taken is not None:
+                    if self.policy.preemption is Preemption.ON:
+                        self.horizon = taken.horizon or self.horizon
+                    return Placed(
+                        cluster=cluster,
+                        tasks=taken.tasks,
+                        units=tuple(taken.units),
+                        by_right=taken.by_right,
+                        is_in_place=taken.horizon is None,
+                    )
         return None
 
-    def _in_place_of(self, claims: Claims, cluster: str, blocked: Blocked) -> Taken | None:
-        """Who must go in this cluster, and where the head starts then."""
-        job, left = claims.head, self.policy.evictions_per_turn - self._evicted
+    def _in_place_of_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> Taken | None:
+        """Which borrowers, or borrowers and lower classes, must go, whatever their age; no promise is passed."""
+        limit = BORROWER + 1 if only_borrowers else job.priority_class
+        if self.horizon.stays.lowest_class >= limit:
+            return None
+        like = (cluster, only_borrowers, job.profile, job.priority_class, self.policy.bound_ms(job))
+        search = self._lower.search(self.horizon, job, cluster, only_borrowers=only_borrowers)
+        if (like in self._vain and not search.is_barred) or not search.has_anyone():
+            return None
+        taken = self._taken_from(search)
+        if taken is None:
+            self._in_vain += 1
+            if not search.is_barred:
+                self._vain.add(like)
+        return taken
+
+    def _taken_from(self, search: Search) -> Taken | None:
+        """The head in the place of those it finds, if they are not too many for one turn."""
+        job, cluster = search.head, search.cluster
+        careful = partial(self._beside_promises, job, cluster)
+        units = search.enough(partial(self._fits_without, job, cluster, careful))
+        if units is None or len(by_run(units)) > self.policy.evictions_per_turn - self._evicted:
+            return None
+        if self.horizon.promised:
+            found = careful(units)
+            return found and Taken(units=units, tasks=found[0], horizon=found[1], by_right=False)
+        tasks = self._placed_without(job, cluster, units)
+        if tasks is None:
+            return None
+        needed = self._needed(job, tasks, units)
+        if self.policy.preemption is Preemption.ON:  # where there is no promise, rooms are changed in place
+            for unit in by_run(needed):
+                self.horizon.evict(unit.run, unit.tasks)
+            self.horizon.now.take_all(job.profile, tasks)
+        return Taken(units=needed, tasks=tasks, horizon=None, by_right=False)
+
+    def _in_place_of(self, job: Job, clusters: tuple[str, ...], blocked: Blocked, cluster: str) -> Taken | None:
+        """Who must go in this cluster for fairness, and where the head starts then."""
+        if not self.horizon.stays.givers.many.any():
+            return None
+        claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
+        left = self.policy.evictions_per_turn - self._evicted
         careful = partial(self._without, job, cluster)
         is_usual = self.policy.preemption is Preemption.ON and not blocked.only_delays
         if is_usual and (search := self._taking.search(self.horizon, claims, cluster)) is not None:
             taken = search.find(careful, partial(self._pruned, job), left)
             self._in_vain += taken is None and search.has_anyone()
             return taken
-        fits = partial(self._fits_without, job, cluster)
+        fits = partial(self._fits_without, job, cluster, careful)
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
         units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays) if in_reach else None
         if units is None or (found := careful(units)) is None:
@@ -246,27 +303,34 @@ class Finder:
         known = self._short.get(profile)
         return None if known is None else _resource(known)
 
-    def _fits_without(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+    def _fits_without(self, job: Job, cluster: str, careful: Careful, units: list[Unit]) -> bool:
         """Whether the job could start if these units were gone; a quick no before the careful answer."""
-        span = Span([self.horizon.now])
-        for unit in units:
-            span.give_all(unit.run.job.profile, unit.tasks)
+        if self._placed_without(job, cluster, units) is None:
+            return False
+        return not self.horizon.promised or careful(units) is not None
+
+    def _placed_without(self, job: Job, cluster: str, units: list[Unit]) -> Tasks | None:
+        """The job's tasks at its min if these units were gone, promises apart; nothing is taken."""
+        span = self._span_without(units)
         found = Placer(span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()
-        if found is None or not self.horizon.promised:
-            return found is not None
-        return self._without(job, cluster, units) is not None
+        return found
+
+    def _span_without(self, units: list[Unit]) -> Span:
+        """The room now without these units, to be undone."""
+        span = Span([self.horizon.now])
+        span.give_all([(unit.run.job.profile, unit.tasks) for unit in units])
+        return span
 
     def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
         """The units that must go for these very tasks; another placement may have needed others."""
         needed = units
         for unit in () if self.horizon.promised else units:
             fewer = [other for other in needed if other is not unit]
-            rooms = self.horizon.now.copy()
-            for other in fewer:
-                rooms.give_all(other.run.job.profile, other.tasks)
-            if rooms.holds_all(job.profile, tasks):
+            span = self._span_without(fewer)
+            if span.holds_all(job.profile, tasks):
                 needed = fewer
+            span.undo()
         return needed
 
     def _with_in_place_of(self, job: Job, tasks: Tasks, units: list[Unit]) -> Horizon:
@@ -274,6 +338,12 @@ class Finder:
         horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
         horizon.now.take_all(job.profile, tasks)
         return horizon
+
+    def _beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
+        """The job's tasks, taken from a horizon on which these units are gone, in the way of no promise."""
+        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, job.profile.least_widths)
+        return None if tasks is None else (tasks, horizon)
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""

@@ -73,6 +73,8 @@ class Candidates:
         may: Flags = stays.gives(self.rows) & (self.cluster == cluster) & (self.rank <= head.priority_class)
         if reach.rule is Rule.PRIORITY:
             may &= (self.rank < head.priority_class) | (self.priority < head.priority)
+        if barred := stays.gave_way_to(head.id):
+            may &= ~np.isin(self.rows, barred)
         return may
 
     def legal(self, head: Job, reach: Reach, cluster: int, freed: Ints, stays: Stays) -> Ints:

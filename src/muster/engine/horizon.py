@@ -98,12 +98,16 @@ class Horizon:
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._known = []
         for run, tasks in victims:
-            other.now.give_all(run.job.profile, tasks)
-            other.stays.leave(other.stays.row_of(run))
-            if left := tuple(task for task in run.tasks if task not in tasks):
-                other.stays.start(replace(run, tasks=left))
+            other.evict(run, tasks)
         other._rebuild()
         return other
+
+    def evict(self, run: Running, tasks: tuple[Task, ...]) -> None:
+        """These tasks of a run are gone, in place. Promises are to be renewed."""
+        self.now.give_all(run.job.profile, tasks)
+        self.stays.leave(self.stays.row_of(run))
+        if left := tuple(task for task in run.tasks if task not in tasks):
+            self.stays.start(replace(run, tasks=left))
 
     def narrow(self, row: int, run: Running, gone: Tasks) -> int:
         """Who was in this row goes on as this run, without some tasks; returns its row. Promises are to be renewed."""
@@ -249,7 +253,9 @@ class Horizon:
             if it.is_under_way(moment_ms):
                 at_moment.take_all(it.job.profile, it.reservation.tasks)
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
-        return Placer(span).place(job.profile, cluster, job.profile.least_widths)
+        tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
+        span.undo()  # the rooms of other promises may be remembered
+        return tasks
 
     def _moments_to_try(self, job: Job, cluster: str, rights: Rights | None, before_ms: int) -> Iterator[Ends]:
         """Every later moment at which room may appear in the cluster, with those who leave then: in order, the first

@@ -27,15 +27,17 @@ _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 class Takers(NamedTuple):
     """Who might start in the place of others: jobs of queues below their share, jobs that were overtaken, and in each
-    queue those above the lowest (class, priority) of its own jobs that may give way. Nobody if there are no givers."""
+    queue those above the lowest (class, priority) of its own jobs that may give way. Nobody if there are no givers.
+    And whoever is above the lowest class of all."""
 
     is_below: Flags
     entitled_to: Callable[[str], Mapping[str, int]]
     givers: Givers | None
     overtaken: set[str]
+    lowest_class: int
 
 
-NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: {}, None, set())
+NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: {}, None, set(), ALWAYS)
 
 
 class Asked(NamedTuple):
@@ -174,6 +176,7 @@ class Lines:
             entitled=self._entitled_to(takers),
             gives_class=np.full(queues, ALWAYS, np.int64),
             gives_priority=np.full(queues, ALWAYS, np.int64),
+            lowest_class=takers.lowest_class,
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
         )
         if takers.givers is not None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from muster.engine import runs
 from muster.engine.kernels import suited_to
 from muster.engine.ledger import Ledger
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.engine.shares import shares
+from muster.model.jobs import NEVER_MS
 from muster.model.snapshot import Snapshot
 
 
@@ -22,3 +26,18 @@ class Opened:
         self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), self.roll, self.shapes)
         # Reading a node's room takes about as long as placing some tasks.
         self.face = suited_to(len(self.roll) + 16 * len(snapshot.nodes))
+
+    def borrowers_in(self, part: Snapshot) -> list[int]:
+        """The rows of those who run on the nodes of a pool and belong to another."""
+        fleet, named = part.fleet, self.runs.rows_of(part.borrowers)
+        are_here, _, epoch = self.runs.residents(fleet)
+        if are_here is None:
+            return named
+        here, homes = list(fleet.whole.parts).index(fleet.pool.name), self.shapes.homes(fleet.whole)
+
+        def look_up() -> tuple[list[int], int]:
+            cells = self.runs.table.cells[:, : len(are_here)]
+            is_guest = are_here & (cells[runs.MANY] > 0) & (homes[cells[runs.PROFILE]] != here)
+            return np.flatnonzero(is_guest).tolist(), NEVER_MS
+
+        return named + self.runs.known(("borrowers", fleet.pool.name, epoch), part.now_ms, look_up)

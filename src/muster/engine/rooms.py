@@ -18,7 +18,19 @@ import numpy.typing as npt
 from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds, cells_of, new_cells
-from muster.engine.kernels import Face, changes, counting, fitting, gangs, growing, indexing, leaving, placing, yielding
+from muster.engine.kernels import (
+    Face,
+    changes,
+    counting,
+    evicting,
+    fitting,
+    gangs,
+    growing,
+    indexing,
+    leaving,
+    placing,
+    yielding,
+)
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
@@ -41,6 +53,7 @@ class Kernels:
     def __init__(self, face: Face) -> None:
         self.is_plain = face is kernels.plain
         self.build = face(indexing.build)
+        self.choose_for_group = face(evicting.choose_for_group)
         self.count_heads = face(counting.count_heads)
         self.count_lacking = face(counting.count_lacking)
         self.free_until_enough = face(leaving.free_until_enough)
@@ -51,6 +64,7 @@ class Kernels:
         self.place_group = face(gangs.place_group)
         self.put = face(changes.put)
         self.remove = face(changes.remove)
+        self.sort_tenants = face(evicting.sort_tenants)
         self.take_one = face(changes.take_one)
         self.undo = face(changes.undo)
         self.who_is_enough = face(yielding.who_is_enough)
@@ -171,11 +185,17 @@ class Books:
 
     def moves(self, profile: Profile, tasks: Iterable[Task]) -> Cells:
         """Tasks of a job in numbers, one after the other."""
-        shape, number = self.grounds.shape_of(profile), self.grounds.number
-        groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
-        numbers: list[int] = []
-        for task in tasks:
-            if task.node in number:  # in a part of a fleet, others may be elsewhere
+        return self.moves_of([(profile, tasks)])
+
+    def moves_of(self, jobs: Iterable[tuple[Profile, Iterable[Task]]]) -> Cells:
+        """Tasks of several jobs in numbers, one after the other."""
+        number, numbers = self.grounds.number, list[int]()
+        for profile, tasks in jobs:
+            shape = self.grounds.shape_of(profile)
+            groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
+            for task in tasks:
+                if task.node not in number:  # of a part of a fleet: others may be elsewhere
+                    continue
                 numbers += (groups[task.group], number[task.node], bits_of(task.devices))
         return self.of(numbers)
 
@@ -302,8 +322,7 @@ class Rooms:
 
     def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
         """Whether tasks of a job fit together where they are."""
-        span, moves = Span([self]), self.books.moves(profile, tasks)
-        return self.books.kernels.holds_all(*self.cells(), span.trial(len(tasks)), moves)
+        return Span([self]).holds_all(profile, tasks)
 
     def take(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
         """A task of the group is on the node from now on; what is not free becomes debt."""
@@ -375,10 +394,15 @@ class Span:
         moves = self.books.move(node, group, devices)
         self.books.kernels.remove(*self.moments[0].cells(), self.trial(1), moves, True)
 
-    def give_all(self, profile: Profile, tasks: Sequence[Task]) -> None:
-        """Take tasks of a job away, at every moment."""
+    def give_all(self, leaving: Iterable[tuple[Profile, Sequence[Task]]]) -> None:
+        """Take tasks of several jobs away, at every moment."""
+        moves = self.books.moves_of(leaving)
+        self.give_back(moves, len(moves) // placing.TASK)
+
+    def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
+        """Whether tasks of a job fit together where they are, at every moment."""
         moves = self.books.moves(profile, tasks)
-        self.books.kernels.remove(*self.moments[0].cells(), self.trial(len(tasks)), moves, True)
+        return self.books.kernels.holds_all(*self.moments[0].cells(), self.trial(len(tasks)), moves)
 
     def give_back(self, moves: Cells, many: int) -> None:
         """Take so many tasks, told in numbers, away at every moment."""

@@ -6,7 +6,7 @@ nothing to them (design.md 13). Profiles and queues have the numbers of the roll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -20,14 +20,17 @@ from muster.engine.rooms import bits_of
 from muster.engine.shapes import Ints
 from muster.model.fleet import Fleet
 from muster.model.jobs import Running
+from muster.model.names import name_mark
 from muster.model.snapshot import Snapshot
 
-QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, LIFETIME, PROTECTED, SURPLUS, FIRST, MANY, COLUMNS = range(13)
-"""Columns of an attempt. END is NEVER_MS and LIFETIME -1 where nobody stated any; SURPLUS: it has tasks above min; its
-tasks are the MANY from FIRST on. A row of no tasks is empty."""
+QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, LIFETIME, PROTECTED, SURPLUS, MARK = range(11)
+FIRST, MANY, COLUMNS = 11, 12, 13
+"""Columns of an attempt. END is NEVER_MS and LIFETIME -1 where nobody stated any; SURPLUS: it has tasks above min; MARK
+tells it from others; its tasks are the MANY from FIRST on. A row of no tasks is empty."""
 
-GROUP, NODE, DEVICES = range(3)
-"""Columns of a task: its group's place in the profile, its node, its devices as bits."""
+GROUP, NODE, DEVICES, ABOVE, TASK_COLUMNS = range(5)
+"""Columns of a task: its group's place in the profile, its node, its devices as bits; if it is above min, its place
+(from 1 on) among those that are, in the order in which they go, else 0."""
 
 _ROOM = 16  # rows at first
 
@@ -40,9 +43,10 @@ class RunTable:
     def __init__(self) -> None:
         self.size = 0
         self.cells = np.zeros((COLUMNS, _ROOM), np.int64)
-        self.tasks = np.zeros((_ROOM, 3), np.int64)
+        self.tasks = np.zeros((_ROOM, TASK_COLUMNS), np.int64)
         self.who: list[Running | int | None] = []
         self.overtook: dict[int, tuple[str, ...]] = {}
+        self.preempted_by: dict[int, tuple[str, ...]] = {}
         self._tasks = 0
         self._free_rows: list[int] = []
         self._free_tasks: dict[int, list[int]] = {}
@@ -52,12 +56,13 @@ class RunTable:
         other = RunTable()
         other.size, other._tasks = self.size, self._tasks
         other.cells, other.tasks = self.cells.copy(), self.tasks.copy()
-        other.who, other.overtook, other._free_rows = self.who.copy(), self.overtook.copy(), self._free_rows.copy()
+        other.who, other._free_rows = self.who.copy(), self._free_rows.copy()
+        other.overtook, other.preempted_by = self.overtook.copy(), self.preempted_by.copy()
         other._free_tasks = {many: places.copy() for many, places in self._free_tasks.items()}
         return other
 
     def add(self, run: Running, numbers: Sequence[int], tasks: Sequence[Sequence[int]]) -> int:
-        """One more attempt; `numbers` are its columns up to SURPLUS."""
+        """One more attempt; `numbers` are its columns up to MARK."""
         row = self._free_rows.pop() if self._free_rows else self._new_rows(1)
         free = self._free_tasks.get(len(tasks))
         first = free.pop() if free else self._new_tasks(len(tasks))
@@ -66,6 +71,8 @@ class RunTable:
         self.who[row] = run
         if run.overtook:
             self.overtook[row] = run.overtook
+        if run.preempted_by:
+            self.preempted_by[row] = run.preempted_by
         return row
 
     def extend(self, cells: Ints, tasks: Ints, who: Sequence[int]) -> None:
@@ -88,6 +95,7 @@ class RunTable:
         self.cells[MANY, row] = 0
         self.who[row] = None
         self.overtook.pop(row, None)
+        self.preempted_by.pop(row, None)
 
     def _new_rows(self, many: int) -> int:
         self.size += many
@@ -101,18 +109,18 @@ class RunTable:
     def _new_tasks(self, many: int) -> int:
         self._tasks += many
         if self._tasks > len(self.tasks):
-            longer = np.zeros((max(self._tasks + _ROOM, 5 * len(self.tasks) // 4), 3), np.int64)
+            longer = np.zeros((max(self._tasks + _ROOM, 5 * len(self.tasks) // 4), TASK_COLUMNS), np.int64)
             longer[: len(self.tasks)] = self.tasks
             self.tasks = longer
         return self._tasks - many
 
 
 class Residents(NamedTuple):
-    """Of which rows a pool's turn takes care (None: all), whether anyone is on nodes of several pools, and a number
-    that changes when that may be otherwise although nobody came or went."""
+    """Of which rows a pool's turn takes care (None: all), which are on nodes of several pools, and a number that
+    changes when that may be otherwise although nobody came or went."""
 
     are_here: npt.NDArray[np.bool_] | None
-    is_any_astride: bool
+    astride: list[int]
     epoch: int
 
 
@@ -207,9 +215,10 @@ class Runs:
         self.version += 1
         self.table.remove(self._row_of.pop(job_id))
 
-    def numbers_of(self, run: Running) -> tuple[list[int], list[tuple[int, int, int]]]:
+    def numbers_of(self, run: Running) -> tuple[list[int], list[tuple[int, int, int, int]]]:
         """An attempt and its tasks in numbers."""
-        job, profile = run.job, run.job.profile
+        job, profile, surplus = run.job, run.job.profile, run.surplus()
+        above = {task: place for place, task in enumerate(surplus, 1)} if surplus else {}
         numbers = [
             self._roll.queue_number(job.queue),
             self._roll.profiles.number(profile),
@@ -220,11 +229,15 @@ class Runs:
             run.end_ms,
             -1 if job.lifetime_ms is None else job.lifetime_ms,
             run.safe_until_ms,
-            int(bool(run.surplus())),
+            int(bool(surplus)),
+            name_mark(job.id),
         ]
         place = {group.name: number for number, group in enumerate(profile.groups)}
         nodes = self.nodes
-        return numbers, [(place[task.group], nodes.number(task.node), bits_of(task.devices)) for task in run.tasks]
+        return numbers, [
+            (place[task.group], nodes.number(task.node), bits_of(task.devices), above.get(task, 0))
+            for task in run.tasks
+        ]
 
     def known(self, what: Hashable, now_ms: int, work_out: Callable[[], tuple[T, int]]) -> T:
         """What was worked out at some moment and holds until another, if nobody came or went; else worked out anew."""
@@ -238,6 +251,10 @@ class Runs:
         """The row of this very attempt."""
         row = self._row_of.get(run.job.id)
         return row if row is not None and self.table.who[row] is run else None
+
+    def rows_of(self, jobs: Iterable[str]) -> list[int]:
+        """The rows of those of the jobs that run."""
+        return [self._row_of[job] for job in jobs if job in self._row_of]
 
     def on(self, grounds: Grounds) -> Ints:
         """The numbers that grounds have for our nodes; -1 for those that are gone."""
@@ -262,7 +279,7 @@ class Runs:
     def residents(self, fleet: Fleet) -> Residents:
         """Who runs on the nodes of a part of a fleet; all, if it is no part."""
         if not fleet.whole.pools:
-            return Residents(None, False, -1)
+            return Residents(None, [], -1)
         pools = self._pools
         if pools is None or pools.fleet is not fleet.whole:
             pools = self._pools = _Pools(fleet.whole, 0 if pools is None else pools.epoch + 1)
@@ -272,4 +289,4 @@ class Runs:
             pools.look_up(np.array(self._touched), self.table, self.nodes.names)
             self._touched = []
         here = pools.number[fleet.pool.name]
-        return Residents(pools.of[: self.table.size] == here, bool(pools.astride), pools.epoch)
+        return Residents(pools.of[: self.table.size] == here, sorted(pools.astride), pools.epoch)

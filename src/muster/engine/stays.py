@@ -30,6 +30,8 @@ from muster.model.policy import Policy
 Flags = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
+BORROWER = -NEVER_MS  # the class of whoever only borrows: lower than any
+
 
 class Started(NamedTuple):
     """Jobs that filling started in one go, in columns: their rows of the roll, clusters and tasks (the place of the
@@ -67,16 +69,25 @@ class Givers(NamedTuple):
     lowest_priority: Ints
 
 
-_WORKED_OUT = ("ends", "_alive", "givers", "_giving", "_gives")
+_WORKED_OUT = ("ends", "_alive", "givers", "_giving", "_gives", "movable", "lowest_class")
 
 
 class Stays:
     """The attempts that run, in the columns of muster.engine.runs; in a part of a fleet, those that are there."""
 
-    def __init__(self, resident: Runs, roll: Roll, policy: Policy, now_ms: int, fleet: Fleet) -> None:
+    def __init__(
+        self,
+        resident: Runs,
+        roll: Roll,
+        policy: Policy,
+        now_ms: int,
+        fleet: Fleet,
+        borrowers: Iterable[int] = (),
+    ) -> None:
         self.resident = resident
         self.fleet = fleet
-        self._are_here, self.is_any_astride, self._epoch = resident.residents(fleet)
+        self._are_here, self._astride, self._epoch = resident.residents(fleet)
+        self.borrowers = set(borrowers)  # rows of those on nodes of another pool than their own
         self.roll = roll
         self.policy = policy
         self.now_ms = now_ms
@@ -88,10 +99,11 @@ class Stays:
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""
-        other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet)
+        other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves = self.epoch, self.moves
-        other.__dict__.update({name: part for name, part in self.__dict__.items() if name in ("ends", "_giving")})
+        kept = ("ends", "_giving", "movable", "lowest_class")
+        other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
             other._gives = self._gives.copy()
@@ -106,7 +118,10 @@ class Stays:
         else:
             self._forget()
         numbers, tasks = self.resident.numbers_of(run)
-        return self._base + self.fresh.add(run, numbers, tasks)
+        row = self._base + self.fresh.add(run, numbers, tasks)
+        if not self.borrowers.isdisjoint(self.resident.rows_of([run.job.id])):
+            self.borrowers.add(row)  # what is left of one borrows on
+        return row
 
     def start_all(self, started: Started, grounds: Grounds) -> None:
         """The turn starts many jobs."""
@@ -123,7 +138,8 @@ class Stays:
         cells[runs.LIFETIME] = columns.lifetime[started.rows]
         cells[runs.FIRST] = started.first_task
         cells[runs.MANY] = np.diff(started.first_task, append=len(started.tasks))
-        tasks = started.tasks.copy()
+        tasks = np.zeros((len(started.tasks), runs.TASK_COLUMNS), np.int64)
+        tasks[:, : runs.ABOVE] = started.tasks
         tasks[:, runs.NODE] = nodes[tasks[:, runs.NODE]]
         self.fresh.extend(cells, tasks, started.rows.tolist())
 
@@ -131,9 +147,10 @@ class Stays:
         """The attempt in this row is evicted."""
         self._gone.add(row)
         self._forget_ends()
+        givers = self.givers  # as they were: the row still counts if it ever did
         if row < len(self._gives) and self._gives[row]:
             self._gives[row] = False
-            self.givers.many[self.column(runs.QUEUE, np.array([row]))[0]] -= 1  # the lowest ranks stay: a hint
+            givers.many[self.column(runs.QUEUE, np.array([row]))[0]] -= 1  # the lowest ranks stay: a hint
 
     def row_of(self, run: Running) -> int:
         """The row of an attempt."""
@@ -186,7 +203,7 @@ class Stays:
         alive[list(self._gone)] = False
         return alive
 
-    def _known(self, what: Hashable, work_out: Callable[[], tuple[T, int]]) -> T:
+    def known(self, what: Hashable, work_out: Callable[[], tuple[T, int]]) -> T:
         """What was worked out for the attempts of this part before, if nobody came or went since; else anew."""
         return self.resident.known((what, self.fleet.pool.name, self._epoch), self.now_ms, work_out)
 
@@ -226,7 +243,7 @@ class Stays:
         if not self._is_as_found:
             return self._ends()
         step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
-        return self._known(("ends", step_ms, least_ms), self._ends_and_until)
+        return self.known(("ends", step_ms, least_ms), self._ends_and_until)
 
     def _ends_and_until(self) -> tuple[Ends, int]:
         """When everyone is taken to leave, and until when that holds: guesses move on, and who overruns is guessed."""
@@ -319,14 +336,26 @@ class Stays:
         if not self.fresh.size:
             return self.resident.table.tasks[places], owner
         ours = rows[owner] >= self._base
-        tasks = np.empty((len(owner), 3), np.int64)
+        tasks = np.empty((len(owner), runs.TASK_COLUMNS), np.int64)
         tasks[~ours] = self.resident.table.tasks[places[~ours]]
         tasks[ours] = self.fresh.tasks[places[ours]]
         return tasks, owner
 
+    def tasks_in(self, rows: Ints) -> Ints:
+        """The tasks of rows, one after the other."""
+        return self._tasks_of(rows)[0]
+
+    def rows_of(self, jobs: Iterable[str]) -> list[int]:
+        """The rows of those of the jobs that run, and have not been started by this turn's filling."""
+        wanted = set(jobs)
+        mine = [row for row, who in enumerate(self.fresh.who) if isinstance(who, Running) and who.job.id in wanted]
+        rows = [*self.resident.rows_of(sorted(wanted)), *(self._base + row for row in mine)]
+        return [row for row in rows if row not in self._gone]
+
     def tasks_at(self, rows: Ints, places: Ints) -> Ints:
         """For each row the task in a place among its own."""
-        where, tasks = self.column(runs.FIRST, rows) + places, np.empty((len(rows), 3), np.int64)
+        where = self.column(runs.FIRST, rows) + places
+        tasks = np.empty((len(rows), runs.TASK_COLUMNS), np.int64)
         ours = rows >= self._base
         tasks[~ours], tasks[ours] = self.resident.table.tasks[where[~ours]], self.fresh.tasks[where[ours]]
         return tasks
@@ -339,7 +368,7 @@ class Stays:
         moves[:, 0] = np.asarray(asks.groups)[groups]
         moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
         moves[:, 2] = tasks[:, runs.DEVICES]
-        if self.is_any_astride:  # what lies on nodes of other pools changes nothing here
+        if self._astride:  # what lies on nodes of other pools changes nothing here
             is_here = moves[:, 1] >= 0
             moves, owner = moves[is_here], owner[is_here]
             return moves, np.cumsum(np.bincount(owner, minlength=len(rows)))
@@ -361,23 +390,61 @@ class Stays:
         """Of which rows anything could be evicted now, if someone has a right to it."""
         if not self._is_as_found:
             return self._who_gives()
-        return self._known("gives", self._who_gives_and_until).copy()
+        return self.known("gives", self._who_gives_and_until).copy()
 
     def _who_gives_and_until(self) -> tuple[Flags, int]:
         """Who gives way, and until when nobody else does."""
-        starts_now = bool((self._whole(runs.STARTED) >= self.now_ms).any())
-        return self._who_gives(), self.now_ms + 1 if starts_now else min(self.outlived_from(), default=NEVER_MS)
+        return self._who_gives(), self.next_movable_ms()
 
     def _who_gives(self) -> Flags:
-        """Of which rows anything could be evicted now, if someone has a right to it.
-
-        Not at the very moment it started: that would only be a start too many.
-        """
-        lifetime, started, protected = (self._whole(it) for it in (runs.LIFETIME, runs.STARTED, runs.PROTECTED))
+        """Of which rows anything could be evicted now for fairness, if someone has a right to it."""
+        lifetime, started = self._whole(runs.LIFETIME), self._whole(runs.STARTED)
         is_expired = (lifetime >= 0) & (started + lifetime <= self.now_ms)
-        gives: Flags = (is_expired | (self._whole(runs.SURPLUS) > 0)) & self._alive
-        gives &= (protected <= self.now_ms) & (started != self.now_ms)
+        gives: Flags = (is_expired | (self._whole(runs.SURPLUS) > 0)) & self._alive & self._unsafe(self._parts())
         return gives
+
+    @cached_property
+    def movable(self) -> Flags:
+        """Which rows are not safe, those who left included; who started in this turn may be missing."""
+        if self.epoch:
+            return self._unsafe(self._parts())
+        residents = [(0, self.resident.table, self._base)]
+        return self.known("movable", lambda: (self._unsafe(residents), self.next_movable_ms()))
+
+    def _unsafe(self, parts: Iterable[tuple[int, RunTable, int]]) -> Flags:
+        """Which rows are not safe; at the very moment it started everyone is: that would only be a start too many."""
+        found = [np.zeros(0, np.bool_)]
+        for _, table, size in parts:
+            started, protected, many = (table.cells[it, :size] for it in (runs.STARTED, runs.PROTECTED, runs.MANY))
+            found.append((many > 0) & (protected <= self.now_ms) & (started != self.now_ms))
+        unsafe = np.concatenate(found)
+        if self._are_here is not None:
+            unsafe[: self._base] &= self._are_here
+            unsafe[self._astride] = False  # what goes whole must be ours as a whole
+        return unsafe
+
+    def next_movable_ms(self) -> int:
+        """Until when nobody else of the snapshot turns movable, or may give way."""
+        starts_now = bool((self.resident.table.cells[runs.STARTED, : self._base] >= self.now_ms).any())
+        return self.now_ms + 1 if starts_now else min(self.outlived_from(), default=NEVER_MS)
+
+    @cached_property
+    def lowest_class(self) -> int:
+        """The lowest class of anyone who is not safe, borrowers below all; NEVER_MS if nobody is left. A hint: who
+        left counts still."""
+        if any(self.movable[row] for row in self.borrowers):
+            return BORROWER
+        return int(np.where(self.movable, self._whole(runs.CLASS)[: len(self.movable)], NEVER_MS).min(initial=NEVER_MS))
+
+    @property
+    def gone(self) -> frozenset[int] | set[int]:
+        """The rows of those who were evicted, or went on in another row, in this turn."""
+        return self._gone
+
+    def gave_way_to(self, job: str) -> list[int]:
+        """The rows of those who gave way to this job before: it may not take from them again."""
+        found = [row for row, by in self.resident.table.preempted_by.items() if job in by]
+        return found + [self._base + row for row, by in self.fresh.preempted_by.items() if job in by]
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:
@@ -422,7 +489,7 @@ class Stays:
 
     def outlived_from(self) -> list[int]:
         """The next moments at which someone's protection or lifetime ends, as things stand in the snapshot."""
-        return self._known("outlived", self._outlived_and_until)
+        return self.known("outlived", self._outlived_and_until)
 
     def _outlived_and_until(self) -> tuple[list[int], int]:
         cells = self.resident.table.cells[:, : self._base]

@@ -27,11 +27,15 @@ from muster.model.plan import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Who must go, and where the head starts then. `horizon`: the one to go on with, None if it is as it was."""
+    """Who must go, and where the head starts then. `horizon`: the one to go on with, None if it is as it was.
+
+    `by_right`: it need not respect promises that rest on guesses.
+    """
 
     units: list[Unit]
     tasks: Tasks
     horizon: Horizon | None
+    by_right: bool = True
 
 
 Careful = Callable[[list[Unit]], tuple[Tasks, Horizon] | None]

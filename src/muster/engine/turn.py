@@ -59,7 +59,8 @@ class Turn:
         self.fleet = snapshot.fleet
         self.ledger = ledger
         self.roll, shapes, face = opened.roll, opened.shapes, opened.face
-        stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet)
+        borrowers = opened.borrowers_in(snapshot)
+        stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, borrowers)
         self.finder = Finder(snapshot, ledger, stays, face)
         ours = whose = None
         if (whole := self.fleet.whole).pools:
@@ -86,6 +87,7 @@ class Turn:
         self.ledger.settle()
         self.horizon.promised.clear()
         self.lines.reopen()
+        self.finder.reopen()
         self.finder.width.reopen()
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)

@@ -182,7 +182,7 @@ class Claims:
         found: list[Unit] = []
         for run in {run.job.id: run for run in self._within_reach(stays)}.values():
             rule = self.right_over(run)
-            if rule is None:
+            if rule is None or self.head.id in run.preempted_by:
                 continue
             found += [Unit(run=run, tasks=(task,), whole=False, rule=rule) for task in run.surplus()]
             if run.is_expired(self.now_ms):

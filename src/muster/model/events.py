@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.model.budgets import Budget
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import Node
@@ -123,6 +124,13 @@ class UserSet:
     """A user's quota was set."""
 
     user: User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSet:
+    """A disruption budget was made or changed."""
+
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +324,7 @@ Event = (
     | QueueSet
     | QueueChanged
     | UserSet
+    | BudgetSet
     | JobSubmitted
     | JobChanged
     | TaskFailed

@@ -186,6 +186,7 @@ class Running:
     """A started attempt. `overtook`: the reserved jobs it passed on the strength of its lifetime alone.
 
     `end_ms` is when it will end as far as anyone told us, else NEVER_MS; `serving`: what an elastic job was given.
+    `preempted_by`: the jobs that this one, or tasks of it, gave way to before; none of them may take from it again.
     """
 
     job: Job
@@ -197,6 +198,7 @@ class Running:
     overtook: tuple[str, ...] = ()
     charge: int = 0
     serving: Serving | None = None
+    preempted_by: tuple[str, ...] = ()
     end_ms: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -18,11 +18,13 @@ from muster.model.snapshot import Snapshot
 
 
 class Rule(Enum):
-    """Which rule takes a victim (design.md 4.5, 4.6)."""
+    """Which rule takes a victim (design.md 4.5, 4.6, 5.5)."""
 
     FAIR_SHARE = "fair-share"
     PRIORITY = "priority"
     RESERVATION = "reservation"
+    BORROWER = "borrower"
+    CLASS = "class"
 
 
 class Evict(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 
+from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running
@@ -90,6 +91,7 @@ class Held:
 class Snapshot:
     """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment.
 
+    `borrowers`: running jobs that are on nodes of another pool than their own.
     `columns` are queued jobs and nodes as state keeps them for the engine (muster.engine.columns); they say the same
     as `lanes` and `nodes`.
     """
@@ -105,6 +107,8 @@ class Snapshot:
     held: tuple[Held, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
     evicted: frozenset[str] = frozenset()
+    borrowers: frozenset[str] = frozenset()
+    budgets: tuple[Budget, ...] = ()
     columns: object = field(default=None, repr=False, compare=False)
 
     def settle(self) -> None:

@@ -16,6 +16,7 @@ from muster.engine.race.quota import held_back
 from muster.engine.roll import Roll, Traits
 from muster.engine.runs import Runs
 from muster.model import events as ev
+from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
@@ -61,6 +62,8 @@ class State:
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
+        self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
+        self._budgets: dict[tuple[str, str], Budget] = {}
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self._all_fit: tuple[Fleet, int, bool] | None = None
@@ -113,6 +116,7 @@ class State:
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
+            budgets=tuple(self._budgets.values()),
             columns=Columns(roll=self._roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
 
@@ -190,7 +194,8 @@ class State:
         other._users, other._retried = dict(self._users), dict(self._retried)
         other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
         other._raced_by_user = {name: tally.copy() for name, tally in self._raced_by_user.items()}
-        other._evicted = dict(self._evicted)
+        other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
+        other._budgets = dict(self._budgets)
         other._elastic = self._elastic.fork()
         other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
         return other
@@ -228,7 +233,9 @@ class State:
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
-            case ev.JobPreempted() | ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
+            case ev.JobPreempted(job=job_id, by=by):
+                self._note_preempted(job_id, by)
+            case ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
                 pass  # what follows from it comes as an event of its own
             case ev.RaceBegan(job=job_id, attempt=attempt):
                 self._begin_race(job_id, attempt)
@@ -244,6 +251,8 @@ class State:
                 self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
             case ev.UserSet(user=user):
                 self._users[user.name] = user
+            case ev.BudgetSet(budget=budget):
+                self._budgets[budget.job, budget.group] = budget
             case _:
                 if not self.races.takes(event):
                     self.machines.apply(event)
@@ -375,6 +384,7 @@ class State:
             overtook=event.overtook,
             charge=charge,
             serving=self._elastic.enter(job, self._measures.of(job.profile, event.tasks).usage, self.now_ms),
+            preempted_by=self._preempted_by.get(job.id, ()),
         )
         self._elastic.note(run)
         self._runs.add(run)
@@ -391,7 +401,8 @@ class State:
         self._use(run.job, gone, sign=-1, whole=False)
         self._use(run.job, came, sign=+1, whole=False)
         serving = run.serving and run.serving.resized(self.now_ms, self._measures.of(run.job.profile, kept).usage)
-        self._change_run(replace(run, tasks=kept, serving=serving))
+        preempted_by = self._preempted_by.get(event.job, ())
+        self._change_run(replace(run, tasks=kept, serving=serving, preempted_by=preempted_by))
 
     def _change_run(self, run: Running) -> None:
         self._runs.remove(run.job.id)
@@ -411,6 +422,12 @@ class State:
         self._queues[run.job.queue].ask_no_more(run.job.profile)
         self._queues[run.job.queue].charge(-run.charge)
         return run.job
+
+    def _note_preempted(self, job_id: str, by: str) -> None:
+        """Remember to whom the job gave way; what follows for its attempt comes as an event of its own."""
+        before = self._preempted_by.get(job_id, ())
+        if by not in before:
+            self._preempted_by[job_id] = (*before, by)
 
     def _requeue(self, event: ev.JobRequeued) -> None:
         job = self._stop(event.job)
@@ -434,6 +451,7 @@ class State:
         self.races.leave(job_id)
         self.jobs.note(job_id, phase)
         self._retried.pop(job_id, None)
+        self._preempted_by.pop(job_id, None)
         self._touch(job.queue, -1)
         for waiter in sorted(self._waiters.pop(job_id, ())):
             if waiter in self.held and not self._waits_for(self.held[waiter]):

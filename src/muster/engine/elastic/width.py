@@ -86,7 +86,7 @@ class Width:
         cluster, nodes = self._fleet.clusters.get(run.cluster), self._fleet.nodes
         if run.serving is None or cluster is None or cluster.silent:
             return False
-        return not self._stays.is_any_astride or all(task.node in nodes for task in run.tasks)
+        return not self._fleet.whole.pools or all(task.node in nodes for task in run.tasks)
 
     def _unit(self, run: Running, row: int) -> Unit:
         thaws_ms, mark_ms = self._clock.thaws_ms(run), self._clock.mark_ms

@@ -54,7 +54,7 @@ def needs_care(
     """Whether a job for which there is no room may reserve some, or take some from others."""
     if care.may_reserve[shapes.asks_gpu[profile]] or may_take(shapes, books, care, starts, queue, profile):
         return True
-    if row < len(care.was_overtaken) and care.was_overtaken[row]:
+    if care.lowest_class < roll.lane_class[lane] or (row < len(care.was_overtaken) and care.was_overtaken[row]):
         return True
     if care.gives_class[queue] != roll.lane_class[lane]:
         return bool(care.gives_class[queue] < roll.lane_class[lane])

@@ -146,6 +146,7 @@ class Care(NamedTuple):
     entitled: Ints  # by queue and resource
     gives_class: Ints  # by queue: the lowest (class, priority) of its own that would give way
     gives_priority: Ints
+    lowest_class: int  # of anyone who is not safe; whoever only borrows is below all
     was_overtaken: Flags  # by row
 
 

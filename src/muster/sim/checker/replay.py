@@ -16,7 +16,7 @@ from muster.sim.checker.lending import start_pool_problems
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.order import FillingOrder
 from muster.sim.checker.placing import gang_problems, node_problems, reservation_problems, room_problems
-from muster.sim.checker.victims import eviction_problems, needless_problems, right_problems
+from muster.sim.checker.victims import budget_problems, eviction_problems, needless_problems, right_problems
 from muster.sim.checker.widths import Widths
 from muster.sim.checker.world import World
 
@@ -162,15 +162,18 @@ class Replay:
     def _evict_for(self, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:
         known = [evict for evict in evictions if evict.job in self.world.running]
         yield from right_problems(self.books, head, start, known)
+        # A promise to a third job, or the calendar, may need more room than the head does itself.
+        is_withheld = any(window.in_force(self.world.now_ms) for window in self.world.policy.calendar)
+        is_alone = not is_withheld and not (self.reserved | set(self.world.pending)) - {head.id}
+        if is_alone:
+            yield from budget_problems(self.books, head, known)
         carried_out: list[Evict] = []
         for evict in evictions:
             problems = list(self._evict([evict]))
             yield from problems
             if not problems:
                 carried_out.append(evict)
-        # A promise to a third job, or the calendar, may need more room than the head does itself.
-        is_withheld = any(window.in_force(self.world.now_ms) for window in self.world.policy.calendar)
-        if not is_withheld and not (self.reserved | set(self.world.pending)) - {head.id}:
+        if is_alone:
             yield from needless_problems(self.books, head, start, carried_out)
 
     def _evict(self, evictions: list[Evict]) -> Iterator[str]:

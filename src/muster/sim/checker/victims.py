@@ -1,4 +1,4 @@
-"""Who may be evicted, for whom and by which rule (design.md 4.5, 4.6), and that nobody goes in vain."""
+"""Who may be evicted, for whom and by which rule (design.md 4.5, 4.6, 5.5), and that nobody goes in vain."""
 
 from __future__ import annotations
 
@@ -33,14 +33,23 @@ def eviction_problems(books: Books, evict: Evict) -> list[str]:
 
 def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:
     """Evictions the head has no right to, as the books stand before them."""
+    if evictions and start.cluster not in books.world.snapshot.fleet.preempts_in:
+        yield f"{head.id}: evicts in cluster {start.cluster}, where nobody may"
     for evict in evictions:
         run = books.world.running[evict.job]
-        if run.job.priority_class > head.priority_class:
+        ignores_age = evict.rule in (Rule.BORROWER, Rule.CLASS)
+        if run.job.priority_class > head.priority_class and evict.rule is not Rule.BORROWER:
             yield f"{evict.job}: is of a higher class than {head.id}, for which it is evicted"
-        if books.world.now_ms < run.safe_until_ms:
+        if books.world.now_ms < run.safe_until_ms or books.world.now_ms == run.started_ms:
             yield f"{evict.job}: is evicted while it is protected"
-        if evict.whole and not _has_outlived(run, books.world.now_ms):
+        if head.id in run.preempted_by:
+            yield f"{evict.job}: gives way to {head.id} for the second time"
+        if evict.whole and not ignores_age and not _has_outlived(run, books.world.now_ms):
             yield f"{evict.job}: is evicted whole within its lifetime"
+        if evict.rule is Rule.BORROWER and not books.world.is_borrower(run):
+            yield f"{evict.job}: is evicted as a borrower, but is none"
+        if evict.rule is Rule.CLASS and run.job.priority_class >= head.priority_class:
+            yield f"{evict.job}: is evicted by class, but is not of a lower one than {head.id}"
         if evict.rule is Rule.RESERVATION and head.id not in run.overtook:
             yield f"{evict.job}: is evicted for the reservation of {head.id}, which it did not overtake"
         if evict.rule is Rule.PRIORITY and (run.job.queue != head.queue or not run.job.rank < head.rank):
@@ -112,3 +121,47 @@ def needless_problems(books: Books, head: Job, start: Start, evictions: list[Evi
             if not any(room_problems(nodes, head, start.tasks)):
                 names = ", ".join(task.name for task in unit)
                 yield f"{evict.job}: {names} is evicted needlessly: {head.id} fits beside it"
+
+
+def budget_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[str]:
+    """Disruption budgets violated for a head of one task that could have had a place without; before the evictions.
+
+    A budget is a preference, and only where age does not count (docs/adr/0022-victims-of-class-and-pool.md).
+    """
+    rules, is_close = {evict.rule for evict in evictions}, any(group.is_close for group in head.profile.groups)
+    is_judged = head.profile.tasks_min == 1 and not is_close and rules and rules <= {Rule.BORROWER, Rule.CLASS}
+    if not is_judged or not any(_violates(books, evict.job, evict.tasks) for evict in evictions):
+        return
+    for run in books.world.running.values():
+        is_borrower = books.world.is_borrower(run)
+        is_lower = Rule.CLASS in rules and run.job.priority_class < head.priority_class
+        is_safe = books.world.now_ms < run.safe_until_ms or books.world.now_ms == run.started_ms
+        has = books.tasks.get(run.job.id, ())
+        if not has or is_safe or head.id in run.preempted_by or not (is_borrower or is_lower):
+            continue
+        if not _violates(books, run.job.id, has) and _is_enough(books, head, run, has):
+            yield f"{evictions[0].job}: its disruption budget is violated for {head.id}, but {run.job.id} could go"
+            return
+
+
+def _violates(books: Books, job: str, gone: tuple[Task, ...]) -> bool:
+    has, goes = width(books.tasks.get(job, ())), width(gone)
+    budgets = [budget for budget in books.world.snapshot.budgets if budget.job == job]
+    return any(goes[it.group] and has[it.group] - goes[it.group] < it.min_available for it in budgets)
+
+
+def _is_enough(books: Books, head: Job, run: Running, gone: tuple[Task, ...]) -> bool:
+    """Whether the head's one task would fit on a node that these tasks leave."""
+    group = next(group for group in head.profile.groups if group.min)
+    world = books.world
+    for name in {task.node for task in gone}:
+        node = books.nodes[name].copy()
+        for task in gone:
+            if task.node == name:
+                node.remove(run.job.profile.group(task.group).request, task.devices)
+        place = (run.cluster, world.pools.of[name])
+        is_open = world.takes_tasks(world.nodes[name]) and place in world.places(head.profile, abroad=False)
+        is_open = is_open and world.nodes[name] in world.admitting(place, group.constraint)
+        if is_open and node.how_many(group.request):
+            return True
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from muster.model.jobs import Job, Profile, Task, TaskGroup
+from muster.model.jobs import Job, Profile, Running, Task, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import Node
 from muster.model.snapshot import Snapshot
@@ -31,6 +31,12 @@ class World:
         self.running = {run.job.id: run for run in snapshot.running}
         self.held = {held.job.id: held for held in snapshot.held}
         self._admitting: dict[tuple[Place, Constraint], list[Node]] = {}
+
+    def is_borrower(self, run: Running) -> bool:
+        """Whether the job runs on nodes of another pool than its own."""
+        if run.job.id in self.snapshot.borrowers:
+            return True
+        return not self.pools.holding(run.tasks) <= {self.pools.home(run.job.profile)}
 
     def ids(self) -> Iterator[str]:
         """Every job once for each place it stands in; a sound snapshot names each job once."""

@@ -1,0 +1,264 @@
+"""What it costs to put one more task of a head on a node: who would have to leave it (design.md 5.5).
+
+Tenants are tasks that must leave if a head needs their room. What goes together is a unit: one task above its job's
+min, or the rest of a job with all that is above. On a node a unit is told by its first tenant there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from muster.engine.kernels.changes import note
+from muster.engine.kernels.fitting import fits, give, take
+from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.placing import (
+    COLUMNS,
+    EMPTIES,
+    FIRST,
+    LENGTH,
+    LOG,
+    LOG_ROOM,
+    MOMENTS,
+    TASK,
+    TASK_DEVICES,
+    TASK_GROUP,
+    Cells,
+)
+from muster.engine.kernels.sets import ask_of, copy
+
+
+class Tenants(NamedTuple):
+    """Attempts, one after the other, and their tasks; then the tasks node by node.
+
+    `rank`: its class, or lower than any if it only borrows. `gone`: of a task, whether it is. A task in a budget has a
+    `slot`, else -1; so many of a slot are `allowed` to go without a violation. On a node are those of `here` from
+    `begin` of its number on.
+    """
+
+    rank: Cells
+    started: Cells
+    mark: Cells
+    first: Cells  # and, behind the last one, how many tasks there are
+    moves: Cells
+    owner: Cells
+    above: Cells
+    gone: Cells
+    slot: Cells
+    allowed: Cells
+    begin: Cells
+    here: Cells
+
+
+class Units(NamedTuple):
+    """The units on one node, in the order in which they go: the place in `here` of the first tenant of each."""
+
+    many: Cells  # how many; how many pairs could not be told apart
+    first: Cells
+    violates: Cells
+    goes: Cells
+
+
+# What a node costs. POSSIBLE: 0 if one more task cannot be there, whoever leaves; 1 if it can.
+POSSIBLE, VIOLATIONS, TOP, CLASSES, TASKS, STARTED, COST = range(7)
+FREE_OF_CHARGE = -(1 << 62) - 1  # the top class where nobody needs to leave
+
+
+@kernel
+def appraise(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    ask: int,
+    limit: int,
+    node: int,
+) -> None:
+    """Work out what one more task on the node costs if all ranks below the limit may leave; `units` say who goes."""
+    cost = node * COST
+    units.many[0] = 0
+    costs[cost + POSSIBLE] = 1
+    for column in range(VIOLATIONS, COST):
+        costs[cost + column] = 0
+    costs[cost + TOP] = FREE_OF_CHARGE
+    if fits(ground, books, trial, node, ask):
+        return
+    line_up(tenants, units, limit, node)
+    mark = trial[LENGTH]
+    note(ground, books, trial, node)
+    for unit in range(units.many[0]):
+        units.goes[unit] = 1
+        move(ground, books, trial, tenants, units.first[unit], node, True)
+    if fits(ground, books, trial, node, ask):
+        spare(ground, books, trial, tenants, units, ask, node)
+        for unit in range(units.many[0]):
+            if units.goes[unit]:
+                charge(tenants, costs, units.first[unit], cost)
+        for unit in range(units.many[0]):
+            if units.goes[unit]:
+                settle_budget(tenants, units.first[unit], 1)
+    else:
+        costs[cost + POSSIBLE] = 0
+    # The room is as it was: nothing that follows from it has changed.
+    while trial[LENGTH] > mark:
+        trial[LENGTH] -= 1
+        entry = trial[LOG] + trial[LENGTH] * (ground[COLUMNS] + LOG_ROOM)
+        copy(books, trial[entry] + node * ground[COLUMNS], trial, entry + LOG_ROOM, ground[COLUMNS])
+
+
+@kernel
+def line_up(tenants: Tenants, units: Units, limit: int, node: int) -> None:
+    """The units on the node in the order in which they go; there are few, so each is put in its place."""
+    many, rest = 0, -1
+    for place in range(tenants.begin[node], tenants.begin[node + 1]):
+        task = tenants.here[place]
+        owner = tenants.owner[task]
+        if tenants.gone[task] or tenants.rank[owner] >= limit:
+            continue
+        if tenants.above[task] == 0:
+            if owner == rest:
+                continue  # tenants of one attempt are side by side
+            rest = owner
+        violates = 1 if would_violate(tenants, task) else 0
+        at = many
+        while at > 0 and goes_before(tenants, units, task, violates, at - 1):
+            units.first[at], units.violates[at] = units.first[at - 1], units.violates[at - 1]
+            at -= 1
+        units.first[at], units.violates[at] = place, violates
+        many += 1
+    units.many[0] = many
+
+
+@kernel
+def goes_before(tenants: Tenants, units: Units, task: int, violates: int, other: int) -> bool:
+    """Whether the unit of a task goes before another one: without a violation, borrowers, the lowest class, single
+    tasks, the newest."""
+    if violates != units.violates[other]:
+        return violates < units.violates[other]
+    theirs = tenants.here[units.first[other]]
+    me, them = tenants.owner[task], tenants.owner[theirs]
+    if tenants.rank[me] != tenants.rank[them]:
+        return tenants.rank[me] < tenants.rank[them]
+    is_whole, are_whole = tenants.above[task] == 0, tenants.above[theirs] == 0
+    if is_whole != are_whole:
+        return are_whole
+    if tenants.started[me] != tenants.started[them]:
+        return tenants.started[me] > tenants.started[them]
+    if tenants.mark[me] != tenants.mark[them]:
+        return tenants.mark[me] < tenants.mark[them]
+    if me != them:
+        units.many[1] += 1
+    return tenants.above[task] < tenants.above[theirs]
+
+
+@kernel
+def would_violate(tenants: Tenants, task: int) -> bool:
+    """Whether the unit of a task cannot go without violating a disruption budget."""
+    if len(tenants.allowed) == 0:
+        return False
+    owner = tenants.owner[task]
+    first, last = (task, task + 1) if tenants.above[task] else (tenants.first[owner], tenants.first[owner + 1])
+    violations = 0
+    for each in range(first, last):
+        if tenants.gone[each] == 0 and tenants.slot[each] >= 0:
+            violations += tenants.allowed[tenants.slot[each]] <= 0
+            tenants.allowed[tenants.slot[each]] -= 1
+    for each in range(first, last):
+        if tenants.gone[each] == 0 and tenants.slot[each] >= 0:
+            tenants.allowed[tenants.slot[each]] += 1
+    return violations > 0
+
+
+@kernel
+def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int, node: int, gives: bool) -> None:
+    """What the unit of the tenant in a place has on the node leaves, or comes back."""
+    task = tenants.here[place]
+    owner, is_whole = tenants.owner[task], tenants.above[task] == 0
+    while place < tenants.begin[node + 1]:
+        task = tenants.here[place]
+        if tenants.owner[task] != owner:
+            break
+        if tenants.gone[task] == 0 and (not is_whole or tenants.above[task] == 0):
+            ask, devices = (
+                ask_of(ground, tenants.moves[task * TASK + TASK_GROUP]),
+                tenants.moves[task * TASK + TASK_DEVICES],
+            )
+            for at in range(trial[MOMENTS]):
+                room = trial[FIRST + at] + node * ground[COLUMNS]
+                if gives:
+                    give(ground, books, room, ask, devices, books[EMPTIES] + node * ground[COLUMNS])
+                else:
+                    take(ground, books, room, ask, devices)
+        if not is_whole:
+            break
+        place += 1
+
+
+@kernel
+def spare(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, units: Units, ask: int, node: int) -> None:
+    """Put back whoever need not go, the last to go first."""
+    for unit in range(units.many[0] - 1, -1, -1):
+        if goes_with_another(tenants, units, unit):
+            units.goes[unit] = 0
+            continue
+        move(ground, books, trial, tenants, units.first[unit], node, False)
+        if fits(ground, books, trial, node, ask):
+            units.goes[unit] = 0
+        else:
+            move(ground, books, trial, tenants, units.first[unit], node, True)
+
+
+@kernel
+def goes_with_another(tenants: Tenants, units: Units, unit: int) -> bool:
+    """Whether a task above min goes with the rest of its job, which comes later in the order."""
+    task = tenants.here[units.first[unit]]
+    if tenants.above[task] == 0:
+        return False
+    for later in range(unit + 1, units.many[0]):
+        other = tenants.here[units.first[later]]
+        if units.goes[later] and tenants.above[other] == 0 and tenants.owner[other] == tenants.owner[task]:
+            return True
+    return False
+
+
+@kernel
+def charge(tenants: Tenants, costs: Cells, place: int, cost: int) -> None:
+    """Add what it costs that the unit of the tenant in a place goes."""
+    task = tenants.here[place]
+    owner = tenants.owner[task]
+    rank, started = tenants.rank[owner], tenants.started[owner]
+    first, last = (task, task + 1) if tenants.above[task] else (tenants.first[owner], tenants.first[owner + 1])
+    if costs[cost + TASKS] == 0 or started < costs[cost + STARTED]:
+        costs[cost + STARTED] = started
+    costs[cost + TOP] = max(costs[cost + TOP], rank)
+    for each in range(first, last):
+        if tenants.gone[each] == 0:
+            costs[cost + TASKS] += 1
+            costs[cost + CLASSES] += max(rank, 0)
+            if tenants.slot[each] >= 0:
+                costs[cost + VIOLATIONS] += tenants.allowed[tenants.slot[each]] <= 0
+                tenants.allowed[tenants.slot[each]] -= 1
+
+
+@kernel
+def settle_budget(tenants: Tenants, place: int, sign: int) -> None:
+    """The tasks of a unit count as there (1) or as gone (-1) in their budgets."""
+    if len(tenants.allowed) == 0:
+        return
+    task = tenants.here[place]
+    owner = tenants.owner[task]
+    first, last = (task, task + 1) if tenants.above[task] else (tenants.first[owner], tenants.first[owner + 1])
+    for each in range(first, last):
+        if tenants.gone[each] == 0 and tenants.slot[each] >= 0:
+            tenants.allowed[tenants.slot[each]] += sign
+
+
+@kernel
+def is_cheaper(costs: Cells, node: int, other: int) -> bool:
+    """Whether a node costs less than another: violations, top class, class sum, tasks, newest start."""
+    mine, theirs = node * COST, other * COST
+    for column in range(VIOLATIONS, STARTED):
+        if costs[mine + column] != costs[theirs + column]:
+            return costs[mine + column] < costs[theirs + column]
+    return costs[mine + STARTED] > costs[theirs + STARTED]

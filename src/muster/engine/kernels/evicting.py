@@ -1,0 +1,176 @@
+"""For every task of a group the node where it costs least, task by task (design.md 5.5)."""
+
+from __future__ import annotations
+
+from muster.engine.kernels.changes import fill_node, remove
+from muster.engine.kernels.costing import COST, POSSIBLE, TASKS, Tenants, Units, appraise, is_cheaper, settle_budget
+from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.placing import (
+    CHANGES,
+    NEVER,
+    NODES,
+    OPEN,
+    PLACED,
+    RING,
+    RING_SIZE,
+    TASK,
+    TASK_NODE,
+    Cells,
+)
+from muster.engine.kernels.sets import ask_of, includes, place_of, set_of
+
+TOO_DEAR, NO_ROOM_TO_LOG, TIED = -1, -2, -3
+"""Why nothing was chosen: some task fits nowhere, whoever leaves; the log is too short; two could not be told apart."""
+
+
+@kernel
+def sort_tenants(moves: Cells, begin: Cells, here: Cells) -> None:
+    """Tasks by node: on a node they stay in order. `begin` has one more number than there are nodes, all 0."""
+    for each in range(0, len(moves), TASK):
+        begin[moves[each + TASK_NODE] + 1] += 1
+    for node in range(1, len(begin)):
+        begin[node] += begin[node - 1]
+    for task in range(len(here) - 1, -1, -1):  # fills every node from its end, and leaves its beginning behind
+        node = moves[task * TASK + TASK_NODE]
+        begin[node + 1] -= 1
+        here[begin[node + 1]] = task
+    for node in range(len(begin) - 1):
+        begin[node] = begin[node + 1]
+    begin[len(begin) - 1] = len(here)
+
+
+@kernel
+def choose_for_group(
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    seen: Cells,
+    chosen: Cells,
+    group: int,
+    width: int,
+    cluster: int,
+    limit: int,
+    log: int,
+) -> int:
+    """Put so many tasks of a group where they cost least, and let those go who must; returns how many tasks go.
+
+    `chosen` gets those tasks behind the ones it has, which chosen[0] counts. `seen[0]`: as of which change the costs
+    are known, -1 if not at all. The log has room for `log` more tasks. What was done is left to be undone.
+    """
+    ask = ask_of(ground, group)
+    if ground[ask + NEVER]:
+        return TOO_DEAR
+    units.many[1] = 0
+    bring_up_to_date(ground, books, trial, tenants, units, costs, seen, ask, cluster, limit)
+    before = chosen[0]
+    for placed in range(width):
+        if units.many[1]:
+            return TIED
+        node = cheapest(ground, costs)
+        if node < 0:
+            return TOO_DEAR
+        # The log must also take the node itself, twice: what is put on it, and what is tried there.
+        if chosen[0] - before + costs[node * COST + TASKS] + placed + 3 > log:
+            return NO_ROOM_TO_LOG
+        first = chosen[0]
+        let_go(ground, books, index, trial, tenants, units, costs, chosen, ask, limit, node)
+        trial[PLACED] = 0
+        fill_node(ground, books, index, trial, ask, node, 1)
+        appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+        for each in range(first, chosen[0]):
+            owner = tenants.owner[chosen[1 + each]]
+            if each > first and tenants.owner[chosen[each]] == owner:
+                continue
+            for task in range(tenants.first[owner], tenants.first[owner + 1]):
+                other = tenants.moves[task * TASK + TASK_NODE]
+                appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, other)
+    return TIED if units.many[1] else chosen[0] - before
+
+
+@kernel
+def bring_up_to_date(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    seen: Cells,
+    ask: int,
+    cluster: int,
+    limit: int,
+) -> None:
+    """Appraise the nodes that changed since their costs were known, or all."""
+    changes, size = books[CHANGES], books[RING_SIZE]
+    if seen[0] < 0 or changes - seen[0] > size:
+        for node in range(ground[NODES]):
+            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+    else:
+        for change in range(seen[0], changes):
+            node = books[RING + (change & (size - 1))]
+            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+    seen[0] = changes
+
+
+@kernel
+def appraise_if_open(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    ask: int,
+    cluster: int,
+    limit: int,
+    node: int,
+) -> None:
+    """Appraise the node if tasks may go there."""
+    mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
+    if includes(ground, mask, node) and includes(ground, place, node):
+        appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+
+
+@kernel
+def cheapest(ground: Cells, costs: Cells) -> int:
+    """The node that costs least, the first of equals; -1 if there is none."""
+    best = -1
+    for node in range(ground[NODES]):
+        if costs[node * COST + POSSIBLE] and (best < 0 or is_cheaper(costs, node, best)):
+            best = node
+    return best
+
+
+@kernel
+def let_go(
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    chosen: Cells,
+    ask: int,
+    limit: int,
+    node: int,
+) -> None:
+    """Whoever must leave the node goes, with all that goes with it."""
+    appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+    for unit in range(units.many[0]):
+        if units.goes[unit] == 0:
+            continue
+        task = tenants.here[units.first[unit]]
+        owner = tenants.owner[task]
+        first, last = (task, task + 1) if tenants.above[task] else (tenants.first[owner], tenants.first[owner + 1])
+        settle_budget(tenants, units.first[unit], -1)
+        for each in range(first, last):
+            if tenants.gone[each] == 0:
+                remove(ground, books, index, trial, tenants.moves[each * TASK : (each + 1) * TASK], True)
+                tenants.gone[each] = 1
+                chosen[0] += 1
+                chosen[chosen[0]] = each

@@ -1,0 +1,161 @@
+"""Who must leave if a head of higher class needs the room, or its pool's own: by node, in columns.
+
+Everyone who is not safe counts, whatever the age. State's runs keep the columns from one turn to the next as long as
+nobody comes or goes; a turn notes who left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine import runs
+from muster.engine.grounds import Grounds, blank_cells
+from muster.engine.horizon import Horizon
+from muster.engine.kernels import costing
+from muster.engine.kernels.placing import Cells
+from muster.engine.shapes import Ints
+from muster.engine.stays import BORROWER, Flags, Stays
+from muster.model.budgets import Budget
+
+
+class _Columns(NamedTuple):
+    """What can be kept: everything but who left, and what budgets allow."""
+
+    grounds: Grounds
+    rows: Ints
+    first: Ints
+    moves: Ints
+    owner: Ints
+    above: Ints
+    begin: Ints
+    here: Ints
+    place: Ints  # by row of the runs: its place among these, or -1
+
+
+class Tenants:
+    """The attempts of one turn that are not safe, and their tasks."""
+
+    def __init__(self, horizon: Horizon, budgets: Mapping[tuple[str, str], Budget]) -> None:
+        stays, books = horizon.stays, horizon.now.books
+        self._books = books
+        self._columns = columns = _columns_of(horizon)
+        self.rows = columns.rows
+        rank = stays.column(runs.CLASS, columns.rows)
+        for row in stays.borrowers:
+            if self.tasks_in(row):
+                rank[columns.place[row]] = BORROWER
+        self.has_budgets = False
+        self._marks = stays.column(runs.MARK, columns.rows)
+        slot, allowed = self._slots(stays, budgets)
+        self.cells = costing.Tenants(
+            rank=books.from_array(rank),
+            started=books.from_array(stays.column(runs.STARTED, columns.rows)),
+            mark=books.from_array(self._marks),
+            first=books.from_array(columns.first),
+            moves=books.from_array(columns.moves),
+            owner=books.from_array(columns.owner),
+            above=books.from_array(columns.above),
+            gone=blank_cells(len(columns.owner), listed=books.listed),
+            slot=slot,
+            allowed=allowed,
+            begin=books.from_array(columns.begin),
+            here=books.from_array(columns.here),
+        )
+        most = int(np.diff(columns.begin).max(initial=0))  # on one node
+        self.units = costing.Units(*(books.of([0] * size) for size in (2, most, most, most)))
+        self._left: set[int] = set()
+        self.note_gone(stays.gone)
+
+    def _slots(self, stays: Stays, budgets: Mapping[tuple[str, str], Budget]) -> tuple[Cells, Cells]:
+        """For each task the number of its budget, or -1; and how many of each may go without a violation."""
+        columns, allowed = self._columns, list[int]()
+        slot = np.full(len(columns.owner), -1, np.int64)
+        by_job: dict[str, list[Budget]] = {}
+        for budget in budgets.values():
+            by_job.setdefault(budget.job, []).append(budget)
+        for row in stays.rows_of(by_job):
+            if not (mine := self.tasks_in(row)):
+                continue
+            job, first = stays.run(row).job, mine.start
+            tasks = stays.tasks_in(np.array([row]))[:, runs.GROUP]
+            for budget in by_job[job.id]:
+                group = next((it for it, known in enumerate(job.profile.groups) if known.name == budget.group), -1)
+                slot[first + np.flatnonzero(tasks == group)] = len(allowed)
+                allowed.append(int((tasks == group).sum()) - budget.min_available)
+        self.has_budgets = bool(allowed)
+        return self._books.from_array(slot), self._books.of(allowed)
+
+    def note_gone(self, rows: Iterable[int]) -> None:
+        """These left, or went on in another row."""
+        gone = self.cells.gone
+        for row in set(rows) - self._left:
+            self._left.add(row)
+            for task in self.tasks_in(row):
+                gone[task] = 1
+
+    def tasks_in(self, row: int) -> range:
+        """The tasks of a row of the runs."""
+        place = int(self._columns.place[row]) if row < len(self._columns.place) else -1
+        return range(0) if place < 0 else range(int(self._columns.first[place]), int(self._columns.first[place + 1]))
+
+    def owner_of(self, task: int) -> int:
+        """The row of the runs that a task belongs to."""
+        return int(self.rows[self._columns.owner[task]])
+
+    def place_of(self, task: int) -> int:
+        """The place of a task among those of its attempt."""
+        return task - int(self._columns.first[self._columns.owner[task]])
+
+    def on(self, nodes: Iterable[int]) -> list[int]:
+        """The rows of those who have tasks on any of the nodes and are still there."""
+        begin, here = self._columns.begin, self._columns.here
+        tasks = [int(task) for node in nodes for task in here[begin[node] : begin[node + 1]]]
+        return sorted({self.owner_of(task) for task in tasks if not self.cells.gone[task]})
+
+    def is_left(self, barred: set[int]) -> Flags:
+        """Which attempts are still there, without those that are barred."""
+        is_left = np.ones(len(self.rows), np.bool_)
+        places = [int(self._columns.place[row]) for row in self._left | barred if self.tasks_in(row)]
+        is_left[places] = False
+        return is_left
+
+    def rank_by_name(self, stays: Stays) -> None:
+        """Marks told two apart too little: work out the order of all names."""
+        keys = [(int(mark), stays.key(row)) for mark, row in zip(self._marks, self.rows.tolist(), strict=True)]
+        for rank, place in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
+            self.cells.mark[place] = rank
+
+
+def _columns_of(horizon: Horizon) -> _Columns:
+    """The columns, kept with the runs while nobody came or went."""
+    stays = horizon.stays
+    if stays.epoch:
+        return _worked_out(horizon)
+    known = stays.known("tenants", lambda: (_worked_out(horizon), stays.next_movable_ms()))
+    return known if known.grounds is horizon.now.books.grounds else _worked_out(horizon)
+
+
+def _worked_out(horizon: Horizon) -> _Columns:
+    stays, books = horizon.stays, horizon.now.books
+    rows = np.flatnonzero(stays.movable)
+    moves, lasts = stays.moves_of(rows, books.grounds, horizon.asks)
+    place = np.full(len(stays.movable), -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    first = np.concatenate([np.zeros(1, np.int64), lasts])
+    begin = blank_cells(len(books.grounds.names) + 1, listed=books.listed)
+    here = blank_cells(len(moves), listed=books.listed)
+    books.kernels.sort_tenants(books.from_array(moves), begin, here)
+    return _Columns(
+        grounds=books.grounds,
+        rows=rows,
+        first=first,
+        moves=moves,
+        owner=np.repeat(np.arange(len(rows)), np.diff(first)),
+        above=stays.tasks_in(rows)[:, runs.ABOVE].copy(),
+        begin=np.asarray(begin, np.int64),
+        here=np.asarray(here, np.int64),
+        place=place,
+    )
