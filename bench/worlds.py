@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from muster.model.events import ClusterSet, Event, JobSubmitted, NodeAdded, QueueSet
+from muster.model.events import ClusterSet, Event, JobSubmitted, NodeAdded, PoolSet, QueueSet
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.nodes import DEVICE_MILLI, Node, Request
 from muster.model.policy import Policy
+from muster.model.pools import Pool
 from muster.model.queues import Queue
 from muster.model.resources import Resources
 from muster.sim.scenario.scenario import Scenario, ScriptJob
@@ -121,11 +122,13 @@ def scaled(size: Size) -> Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is special about a world: a tenth of its jobs ask for labels, a fifth for GPUs, or for closeness."""
+    """What is special about a world: a tenth of its jobs ask for labels, a fifth for GPUs, or for closeness; or nodes
+    are in so many pools, of which each queue has one for its own, and nobody the last."""
 
     selectors: bool = False
     gpus: bool = False
     topology: bool = False
+    pools: int = 0
 
 
 PLAIN = Kind()
@@ -155,6 +158,8 @@ def million_cores(size: Size, kind: Kind = PLAIN, seed: int = 1) -> Iterator[Eve
     yield ClusterSet(cluster=Cluster(name="east"))
     for index in range(size.nodes):
         yield NodeAdded(node=_special_node(index, kind))
+    for number in range(kind.pools):
+        yield PoolSet(pool=Pool(name=f"pool-{number}", selector={"pool": f"pool-{number}"}))
     for number in range(size.queues):
         yield QueueSet(queue=Queue(name=f"q-{number}"))
     for job in jobs_of(size, kind, seed=seed):
@@ -173,11 +178,14 @@ def jobs_of(
     gangs = _distinct(size.profiles - len(single), lambda: _special_profile(rng, kind, rng.choice(WIDTHS)))
     singles = rng.choices(single, _zipf(len(single)), k=size.jobs)
     rare = rng.choices(gangs, _zipf(len(gangs)), k=size.jobs)
+    homes = [{it: replace(it, pool=f"pool-{home}") for it in (*single, *gangs)} for home in range(kind.pools - 1)]
     for index in range(size.jobs):
+        number = rng.randrange(size.queues)
+        profile = rare[index] if rng.random() < 0.05 else singles[index]
         yield Job(
             id=f"{prefix}-{index}",
-            queue=queue or f"q-{rng.randrange(size.queues)}",
-            profile=rare[index] if rng.random() < 0.05 else singles[index],
+            queue=queue or f"q-{number}",
+            profile=homes[number % len(homes)][profile] if homes else profile,
             submit_ms=since_ms + index // 100,
             lifetime_ms=600 * SECOND_MS if rng.random() < 0.5 else None,
             expected_ms=rng.randrange(300, 4 * 3600) * SECOND_MS if rng.random() < 0.6 else None,
@@ -202,6 +210,8 @@ def _special_node(index: int, kind: Kind) -> Node:
     if kind.gpus and index % 4 == 0:
         labels |= {"gpu": GPU_MODELS[index // 4 % 3]}
         allocatable = Resources.of({**LARGE, "nvidia.com/gpu": 8 * DEVICE_MILLI})
+    if kind.pools:
+        labels |= {"pool": f"pool-{index % kind.pools}"}
     path = (f"spine-{index // 512}", f"leaf-{index // 16}") if kind.topology else ()
     return Node(name=f"n-{index}", cluster="east", allocatable=allocatable, labels=labels, topology=path)
 

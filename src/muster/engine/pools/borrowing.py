@@ -6,7 +6,7 @@ fewest tasks, then by name; a job goes only to clusters that have its own pool. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from muster.engine.rooms import Span
 from muster.engine.turn import Turn
 from muster.engine.waiting import Blocked
 from muster.model import plan as plans
-from muster.model.jobs import Job, Profile, usage_of
+from muster.model.jobs import Job, Profile, Running, usage_of
 from muster.model.plan import Start
 from muster.model.snapshot import Snapshot
 
@@ -56,13 +56,23 @@ class Borrowing:
         return self._homes
 
     def _lends(self, turn: Turn) -> bool:
-        """Whether the pool shares, has nodes, and nobody of its own waits for them or was just sent away from there."""
-        pool = turn.fleet.pool
-        if not pool.shares or not turn.fleet.nodes or waits_for_room(turn) or turn.minutes.evictions:
+        """Whether the pool shares, has nodes, and nobody of its own waits for them or was just sent away."""
+        pool, home = turn.fleet.pool, self._snapshot.fleet.home
+        if not pool.shares or not turn.fleet.nodes or waits_for_room(turn):
             return False
-        rows, roll, fleet = self._opened.roll.row_of, self._opened.roll, self._snapshot.fleet
-        evicted = (roll.job(rows[job_id]) for job_id in self._snapshot.evicted if job_id in rows)
-        return all(fleet.home(job.profile) != pool.name for job in evicted)
+        return all(home(profile) != pool.name for profile in self._just_evicted())
+
+    def _just_evicted(self) -> Iterator[Profile]:
+        """The profiles of those who were sent away at this moment, and come back at the next."""
+        roll, who = self._opened.roll, self._opened.runs
+        for job_id in self._snapshot.evicted:
+            if job_id in roll.row_of:
+                yield roll.job(roll.row_of[job_id]).profile
+        whole = [it.job for turn in self._turns for it in turn.minutes.evictions if it.whole]
+        for row in who.rows_of(whole):
+            run = who.table.who[row]
+            assert isinstance(run, Running), f"{run!r} was evicted"
+            yield run.job.profile
 
     # -- who was admitted ------------------------------------------------------------------------------
 

@@ -58,18 +58,20 @@ class Lending:
         first: list[int] = [0]
         clusters: list[int] = []
         preference: list[int] = []
+        known: dict[object, tuple[list[int], list[int]]] = {}
         for number, profile in enumerate(opened.shapes.profiles.names):
             if number in pending or (number < len(waiting) and waiting[number]):
-                for area, preferred in self._areas_for(profile):
-                    clusters.append(area)
-                    preference.append(preferred)
+                like = (self._fleet.home(profile), profile.clusters)
+                if like not in known:  # most profiles are alike in that
+                    known[like] = self._areas_for(profile)
+                clusters += known[like][0]
+                preference += known[like][1]
             first.append(len(clusters))
         return first, clusters, preference
 
-    def _areas_for(self, profile: Profile) -> list[tuple[int, int]]:
+    def _areas_for(self, profile: Profile) -> tuple[list[int], list[int]]:
+        """The areas where jobs of the profile may go, and how much each is preferred."""
         names = self._lenders.intersection(self._fleet.lenders(profile))
-        if not names:
-            return []
         home = self._fleet.parts[self._fleet.home(profile)]
         order = {cluster: place for place, cluster in enumerate(home.candidates(profile))}
         wanted = dict(profile.clusters)
@@ -78,7 +80,8 @@ class Lending:
             for area, (cluster, pool) in enumerate(self.places)
             if pool in names and cluster in order
         ]
-        return sorted(found, key=lambda it: (-it[1], it[0]))
+        found.sort(key=lambda it: (-it[1], it[0]))
+        return [area for area, _ in found], [preferred for _, preferred in found]
 
     def _as_they_are(self, snapshot: Snapshot, tables: Array) -> tuple[list[int], list[int]]:
         """By area, the usage that is idle on nodes that take tasks, and how many tasks there are."""

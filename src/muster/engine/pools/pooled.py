@@ -9,6 +9,7 @@ from muster.engine.placement import never_fits
 from muster.engine.pools.borrowing import Borrowing
 from muster.engine.pools.dividing import divided
 from muster.engine.pools.joining import Join
+from muster.engine.pools.news import News
 from muster.engine.turn import Turn
 from muster.model.snapshot import Snapshot
 
@@ -27,31 +28,24 @@ class Pooled:
             self._settle_at_once(join, threads)
         else:
             self._settle_in_turn(join)
+        news = [News(turn) for turn in self.turns]
         for turn in self.turns:
             turn.ledger.become(join.ledger)
         self.borrowing = Borrowing(snapshot, opened, self.turns, join.ledger)
-        self._come_to_rest()
+        self._come_to_rest(news)
         for turn in self.turns:
             turn.grow()
 
-    def _come_to_rest(self) -> None:
+    def _come_to_rest(self, news: list[News]) -> None:
         """Lend, and let those answer to whom it matters, until nothing changes: then the same moment planned again
         gives an empty plan."""
-        answered = [turn.minutes.changes for turn in self.turns]  # to how many changes of all
         left = self.borrowing.lend()
-        while left or any(self._has_news_for(turn, it) for turn, it in zip(self.turns, answered, strict=True)):
-            for place, turn in enumerate(self.turns):
-                if turn.fleet.pool.name in left or self._has_news_for(turn, answered[place]):
-                    turn.settle_again()
-                answered[place] = self._changes()
+        while left or any(it.is_there() for it in news):
+            for it in news:
+                if it.turn.fleet.pool.name in left or it.is_there():
+                    it.turn.settle_again()
+                    it.read()
             left = self.borrowing.lend()
-
-    def _has_news_for(self, turn: Turn, answered: int) -> bool:
-        """Whether something changed since the pool came to rest that it might answer."""
-        return answered < self._changes() and turn.may_answer()
-
-    def _changes(self) -> int:
-        return sum(turn.minutes.changes for turn in self.turns) + self.borrowing.minutes.changes
 
     def _settle_in_turn(self, join: Join) -> None:
         for part in self._snapshots.values():
