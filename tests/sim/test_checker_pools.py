@@ -119,6 +119,19 @@ def test_nobody_borrows_from_a_pool_whose_own_jobs_wait_for_room() -> None:
     assert about_pools(problems(world, start_on("guest", "d"), waiting="own")) == []
 
 
+def test_nobody_waits_for_room_that_another_pool_would_lend() -> None:
+    world = a_world_of_pools()
+    world.with_jobs(a_job("x").named("own").cpu(8).of_pool("p")).turn()
+    world.with_jobs(a_job("x").named("guest").cpu(8).of_pool("p"))
+    snapshot = world.snapshot()
+
+    assert check(snapshot, plan(snapshot)) == []
+    assert about_pools(problems(world, waiting="guest")) == [
+        "guest: finds no room, but pool default would lend it some",
+        "guest: finds no room, but pool q would lend it some",
+    ]
+
+
 @pytest.mark.parametrize(
     "victim, node, head, says",
     [

@@ -27,10 +27,13 @@ def may_start(world: World, profile: Profile, book_of: BookOf, *, everywhere: bo
 
     `everywhere`: on closed nodes too, and in pools that it may borrow from.
     """
-    return any(
-        all(_holds(world, place, group, book_of, everywhere=everywhere) for group in profile.groups)
-        for place in world.places(profile, abroad=everywhere)
-    )
+    places = world.places(profile, abroad=everywhere)
+    return any(may_start_in(world, place, profile, book_of, everywhere=everywhere) for place in places)
+
+
+def may_start_in(world: World, place: Place, profile: Profile, book_of: BookOf, *, everywhere: bool = False) -> bool:
+    """Whether one place has room for every group's min, were that group alone."""
+    return all(_holds(world, place, group, book_of, everywhere=everywhere) for group in profile.groups)
 
 
 def _holds(world: World, place: Place, group: TaskGroup, book_of: BookOf, *, everywhere: bool) -> bool:

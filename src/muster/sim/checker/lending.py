@@ -10,7 +10,7 @@ from muster.model.pools import called
 from muster.model.reasons import Reason
 from muster.sim.checker.world import World
 
-_FOR_ROOM = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY)
+_FOR_ROOM = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY, Reason.RATE_LIMIT)
 
 
 def start_pool_problems(world: World, job: Job, start: Start) -> Iterator[str]:
@@ -41,13 +41,19 @@ def growth_pool_problems(world: World, run: Running, has: tuple[Task, ...], adde
         yield f"{run.job.id}: grows into {_listed(outside)}, where it is not"
 
 
-def lending_problems(world: World, plan: Plan) -> Iterator[str]:
-    """A pool lends only while nobody of its own waits for room."""
+def waiting_for_room(world: World, plan: Plan) -> dict[str, str]:
+    """Of each pool whose own jobs wait for room, one that does."""
     waiting: dict[str, str] = {}
     for name, verdict in plan.verdicts.items():
         job = world.startable(name)
         if job is not None and isinstance(verdict, Waiting) and verdict.reason in _FOR_ROOM:
             waiting.setdefault(world.pools.home(job.profile), name)
+    return waiting
+
+
+def lending_problems(world: World, plan: Plan) -> Iterator[str]:
+    """A pool lends only while nobody of its own waits for room."""
+    waiting = waiting_for_room(world, plan)
     for action in plan.actions:
         job = world.startable(action.job) if isinstance(action, Start) else None
         if job is not None and isinstance(action, Start):

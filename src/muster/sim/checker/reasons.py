@@ -13,12 +13,14 @@ from muster.model import quantity
 from muster.model.errors import InvalidValue
 from muster.model.jobs import Job, Profile
 from muster.model.plan import Evict, Plan, Resize, Waiting
+from muster.model.pools import called
 from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import MICRO, NOTHING, Resources, format_amount
-from muster.sim.checker.fitting import is_countable, may_start
+from muster.sim.checker.fitting import is_countable, may_start, may_start_in
+from muster.sim.checker.lending import waiting_for_room
 from muster.sim.checker.replay import Replay
-from muster.sim.checker.world import World
+from muster.sim.checker.world import Place, World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
@@ -41,6 +43,7 @@ class Truth:
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
         self._now: dict[Profile, bool] = {}
+        self._waiting = waiting_for_room(world, plan)
 
     def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
         """What is not true about the reason the job got."""
@@ -149,6 +152,28 @@ class Truth:
             and self._may_start_now(job.profile)
         ):
             yield f"{job.id}: would fit, but its reason is {reason.name}"
+        elif not self.has_evicted and not self.is_withheld and is_countable(job.profile):
+            yield from self._would_borrow(job)
+
+    def _would_borrow(self, job: Job) -> Iterator[str]:
+        """Pools in which a job could start that found no room at home.
+
+        Where a limit may have closed its queue nobody may have looked; pools from which someone was sent away rest.
+        """
+        if self.world.snapshot.evicted or self._has_limits(job.queue):
+            return
+        for place in self.world.places(job.profile, abroad=True):
+            is_abroad = place[1] != self.world.pools.home(job.profile)
+            if is_abroad and place[1] not in self._waiting and self._may_start_in(place, job.profile):
+                yield f"{job.id}: finds no room, but pool {called(place[1])} would lend it some"
+
+    def _has_limits(self, name: str) -> bool:
+        policy, queue = self.world.policy, self.world.queues[name].queue
+        rates = (policy.over_share, policy.starts_per_turn, policy.starts_per_queue, queue.excess_budget)
+        return any(limit is not None for limit in rates) or bool(queue.quota or self.books.quotas or queue.cordoned)
+
+    def _may_start_in(self, place: Place, profile: Profile) -> bool:
+        return may_start_in(self.world, place, profile, lambda node: self.books.nodes[node.name])
 
     def _may_start_now(self, profile: Profile) -> bool:
         if profile not in self._now:
