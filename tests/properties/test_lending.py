@@ -7,36 +7,70 @@ from dataclasses import replace
 from hypothesis import given
 from worlds import POOLS, scenarios
 
+from muster.engine import plan
+from muster.model.plan import Plan, Start, Waiting
+from muster.model.reasons import Reason
+from muster.model.snapshot import Snapshot
 from muster.sim.checker import check
 from muster.sim.lines import lines
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
 
-def broken_rules(scenario: Scenario) -> list[str]:
-    """What the checker says of every turn."""
-    problems: list[str] = []
+def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
+    """Every turn of a simulation."""
+    turns: list[tuple[Snapshot, Plan]] = []
     simulation = Simulation(scenario, estimates=False)
-    simulation.run.watch = lambda snapshot, plan: problems.extend(check(snapshot, plan))
+    simulation.run.watch = lambda snapshot, made: turns.append((snapshot, made))
     for _ in simulation:
         pass
-    return problems
+    return turns
 
 
 @given(scenarios(POOLS))
 def test_property_pools_keep_every_rule(scenario: Scenario) -> None:
-    assert broken_rules(scenario) == []
+    assert [it for snapshot, made in turns_of(scenario) for it in check(snapshot, made)] == []
 
 
 @given(scenarios(replace(POOLS, width="on")))
 def test_property_elastic_jobs_in_pools_keep_every_rule(scenario: Scenario) -> None:
-    assert broken_rules(scenario) == []
+    assert [it for snapshot, made in turns_of(scenario) for it in check(snapshot, made)] == []
 
 
 @given(scenarios(POOLS))
 def test_property_turns_that_cannot_decide_anything_may_be_skipped(scenario: Scenario) -> None:
-    def told(*, skips_turns: bool) -> list[object]:
+    def log(*, skips_turns: bool) -> list[object]:
         simulation = Simulation(scenario, skips_turns=skips_turns, estimates=False)
         return [line for tick in simulation for line in lines(tick)]
 
-    assert told(skips_turns=True) == told(skips_turns=False)
+    assert log(skips_turns=True) == log(skips_turns=False)
+
+
+def told(made: Plan) -> str:
+    """All that a plan says."""
+    verdicts, heads = sorted(made.verdicts.items()), sorted(made.heads.items())
+    return repr((tuple(made.actions), verdicts, heads, made.wake_ms, made.waits_ms))
+
+
+@given(scenarios(POOLS))
+def test_property_pools_in_threads_decide_as_one_after_the_other(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        alone = replace(snapshot, columns=None)
+        assert told(plan(alone, threads=1)) == told(plan(alone, threads=4)) == told(made)
+
+
+@given(scenarios(POOLS))
+def test_property_planned_again_at_the_same_moment_pools_have_nothing_to_do(scenario: Scenario) -> None:
+    simulation = Simulation(scenario, estimates=False)
+    for tick in simulation:
+        waiting = [it for it in tick.moment.plan.verdicts.values() if isinstance(it, Waiting)]
+        if not any(it.reason is Reason.RATE_LIMIT for it in waiting):
+            assert plan(simulation.state.freeze(tick.moment.now_ms)).actions == ()
+
+
+@given(scenarios(POOLS))
+def test_property_a_gang_starts_inside_one_pool(scenario: Scenario) -> None:
+    for snapshot, made in turns_of(scenario):
+        for action in made.actions:
+            if isinstance(action, Start):
+                assert len({snapshot.fleet.pool_of(task.node) for task in action.tasks}) == 1

@@ -10,6 +10,7 @@ from muster.engine.filled import Filled
 from muster.engine.pools.borrowing import Borrowing
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
+from muster.model.jobs import Job
 from muster.model.made import Made
 from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
@@ -25,17 +26,24 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowing: Borrowing | Non
         borrowing.tell()
     wakes = [turn.wakes_ms(reasons) for turn in turns]
     waits_ms = _first(waits_ms for waits_ms, _ in wakes)
-    heads: dict[str, str] = {}
-    for turn in turns:
-        heads = turn.lines.first_heads() | heads
     return Plan(
         now_ms=snapshot.now_ms,
         actions=_actions(turns, borrowing),
         verdicts=_verdicts(turns, borrowing, others, snapshot.fleet),
-        heads=heads,
+        heads=_heads(turns),
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
     )
+
+
+def _heads(turns: Sequence[Turn]) -> dict[str, str]:
+    """By queue, the first in its order of those whom any pool looked at first."""
+    first: dict[str, Job] = {}
+    for turn in turns:
+        for queue, job in turn.lines.first_heads().items():
+            if queue not in first or job.order < first[queue].order:
+                first[queue] = job
+    return {queue: job.id for queue, job in first.items()}
 
 
 def _others(snapshot: Snapshot) -> Iterable[tuple[str, Waiting]]:

@@ -40,18 +40,6 @@ class Takers(NamedTuple):
 NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: {}, None, set(), ALWAYS)
 
 
-class Asked(NamedTuple):
-    """By queue: whether anyone of it stands in line, and the most that one of them asks for at its min.
-
-    `has_wider`: whether anyone may start wider than that.
-    """
-
-    queues: Flags
-    usage: Ints
-    least: Ints
-    has_wider: bool
-
-
 class Lines:
     """The jobs that may still be offered in this round, and what a round writes about them.
 
@@ -207,10 +195,10 @@ class Lines:
         if self.lines.first_head[number] == NONE:
             self.lines.first_head[number] = self._roll.row_of[job.id]
 
-    def first_heads(self) -> dict[str, str]:
+    def first_heads(self) -> dict[str, Job]:
         """By queue, the first of its jobs that this round looked at."""
         heads = zip(self._roll.queues.names, self.lines.first_head.tolist(), strict=True)
-        return {name: self._roll.job(row).id for name, row in heads if row != NONE}
+        return {name: self._roll.job(row) for name, row in heads if row != NONE}
 
     def note_full(self, profile: Profile) -> None:
         """There is no room for the profile, promised or not."""
@@ -291,26 +279,15 @@ class Lines:
         """How many queues have queued jobs."""
         if self._ours is None:
             return int((self.columns.queue_lane != NONE).sum())
-        counts = (self.columns.lane_count > 0) & self._ours[self.columns.lane_profile]
-        return len(np.unique(self.columns.lane_queue[counts]))
+        return int(self.queues_asked().sum())
 
-    def asked(self) -> Asked:
-        """What those who stood in line when the turn began ask for."""
-        columns, shapes = self.columns, self._shapes
+    def queues_asked(self) -> Flags:
+        """Which queues have jobs that stood in these lines when the turn began."""
+        columns = self.columns
         counts = columns.lane_count > 0
         if self._ours is not None:
             counts &= self._ours[columns.lane_profile]
-        queue, profile = columns.lane_queue[counts], columns.lane_profile[counts]
-        many = len(self.lines.begin)
-        asked = Asked(
-            queues=np.bincount(queue, minlength=many) > 0,
-            usage=np.zeros(many, np.int64),
-            least=np.zeros((many, shapes.least.shape[1]), np.int64),
-            has_wider=bool((shapes.is_rigid[profile] == 0).any()),
-        )
-        np.maximum.at(asked.usage, queue, shapes.usage[profile])
-        np.maximum.at(asked.least, queue, shapes.least[profile])
-        return asked
+        return np.bincount(columns.lane_queue[counts], minlength=len(self.lines.begin)) > 0
 
     def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they

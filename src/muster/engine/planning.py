@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muster.engine.closing import closed
 from muster.engine.kernels.beside import cores
 from muster.engine.kernels.jit import plain
 from muster.engine.opening import Opened
+from muster.engine.pools.dividing import policy_in
 from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
 from muster.model.plan import Plan
@@ -36,7 +39,8 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
 
 def _alone(snapshot: Snapshot) -> Turn:
     opened = Opened(snapshot)
-    turn = Turn(snapshot, opened, opened.ledger)
+    whole = replace(snapshot, policy=policy_in(snapshot.policy, snapshot.fleet))
+    turn = Turn(whole, opened, opened.ledger)
     turn.settle()
     turn.grow()
     return turn

@@ -68,6 +68,7 @@ class Turn:
         self.lines = Lines(self.roll, shapes, self.policy, self.now_ms, face, ours, whose)
         self.lines.leave_out(snapshot.evicted)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
+        self._waited = len(self.roll) + len(opened.snapshot.pending)  # in any pool, when the turn began
         self.minutes = Minutes()
         self._care_as_of: object = None
 
@@ -394,9 +395,9 @@ class Turn:
     def grow(self) -> None:
         """Elastic jobs take what nobody who waits can use; whoever only waits for the next turn could use all."""
         if Reason.RATE_LIMIT not in self.round.reasons:
-            waiting = len(self.roll) + len(self.snapshot.pending) - self.minutes.starts
+            is_anyone_left = self._waited > int(self.ledger.columns.starts.sum())
             with in_one_go():
-                self.finder.width.grow(self.horizon, anyone_waits=waiting > 0 or bool(self.minutes.evictions))
+                self.finder.width.grow(self.horizon, anyone_waits=is_anyone_left or bool(self.minutes.evictions))
             self.finder.started(0)  # what others lack has changed
 
     def _shrink(self, cuts: Iterable[Cut]) -> None:

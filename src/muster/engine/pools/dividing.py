@@ -12,6 +12,7 @@ from muster.model.calendar import Window
 from muster.model.fleet import Fleet
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import DEFAULT_POOL
+from muster.model.resources import total
 from muster.model.snapshot import Snapshot
 
 
@@ -22,7 +23,7 @@ def divided(snapshot: Snapshot, opened: Opened) -> dict[str, Snapshot]:
         name: replace(
             snapshot,
             fleet=part,
-            policy=_policy(snapshot.policy, part),
+            policy=policy_in(snapshot.policy, part),
             pending=tuple(it for it in snapshot.pending if fleet.home(it.job.profile) == name),
             columns=Columns(roll=opened.roll.sight(), runs=opened.runs.sight(), floor=floors[name].sight()),
         )
@@ -30,19 +31,28 @@ def divided(snapshot: Snapshot, opened: Opened) -> dict[str, Snapshot]:
     }
 
 
-def _policy(policy: Policy, part: Fleet) -> Policy:
+def policy_in(policy: Policy, part: Fleet) -> Policy:
     """The policy of one pool: whom it may evict, and what the calendar withholds there."""
     if not part.preempts_in:
         policy = replace(policy, preemption=Preemption.OFF)
     if part.preempts_in != frozenset(part.clusters):
         policy = replace(policy, may_evict_all=False)
-    if policy.calendar:
+    if any(it.pool or part.pool.name or not it.cluster for it in policy.calendar):
         policy = replace(policy, calendar=tuple(_windows(policy.calendar, part)))
     return policy
 
 
 def _windows(calendar: Iterable[Window], part: Fleet) -> Iterator[Window]:
-    """The windows of one pool; those without are the default pool's. Without a cluster, the first is meant."""
+    """The windows of one pool; those that name none are the default pool's."""
     for window in calendar:
         if (window.pool or DEFAULT_POOL) == part.pool.name:
-            yield window if window.cluster else replace(window, cluster=next(iter(part.clusters), ""))
+            yield from [window] if window.cluster else _spread(window, part)
+
+
+def _spread(window: Window, part: Fleet) -> Iterator[Window]:
+    """A window without a cluster is of all of them: of each in order of name, as far as it has that much."""
+    left = window.withhold
+    for cluster in part.clusters:
+        there = left.lowest(total(node.allocatable for node in part.nodes_of(cluster)))
+        left = left - there
+        yield replace(window, cluster=cluster, withhold=there)

@@ -1,82 +1,77 @@
 """What pools do to the ledger, put together.
 
-Every pool begins with the flows and shares of the turn's beginning and follows only its own starts, so that it matters
-to no other how far it has come. Limits hold for all pools together: what those before it in order of name took of
-a quota, a share or a budget is gone when a pool begins. Pools that are decided at the same time begin without that;
-who could have decided otherwise with it is decided again (`is_touched_by`).
+Pools are decided in order of name, and each knows what those before it did: flows, shares and limits are those of all
+pools together. Those that are decided at the same time begin without that; a pool to which it matters what others did
+is decided again (`touches`). Most queues have a pool of their own, so that hardly any is.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from muster.engine import runs
 from muster.engine.kernels.filling import Books
-from muster.engine.ledger import UNLIMITED, Ledger
+from muster.engine.ledger import Ledger
 from muster.engine.shapes import Ints
+from muster.engine.stays import Flags
 from muster.engine.turn import Turn
 
-_SUMS = ("usage", "started_usage", "started", "held", "fixed_usage", "starts", "user_held")
-_FLOWS = (("flow", "usage"), ("started_flow", "started_usage"), ("fixed_flow", "fixed_usage"))
-_LIMITED = ("held", "fixed_usage", "user_held")
+_BY_QUEUE = (
+    "flow",
+    "usage",
+    "started_flow",
+    "started_usage",
+    "started",
+    "held",
+    "fixed_flow",
+    "fixed_usage",
+    "starts",
+)
 
 
 class Join:
-    """The ledger of all pools, as one after the other is added to it. `is_rated`: how many may start is limited."""
+    """The ledger of all pools, as one after the other is added to it."""
 
-    def __init__(self, opened: Ledger, *, is_rated: bool) -> None:
+    def __init__(self, opened: Ledger) -> None:
         self._opened = opened
-        self._limited = (*_LIMITED, "starts") if is_rated else _LIMITED
         self.ledger = opened.fork()
 
-    def begin(self) -> Ledger:
-        """The ledger with which the next pool begins."""
-        ledger = self._opened.fork()
-        books = ledger.columns
-        for name in self._limited:
-            _column(books, name)[:] = _column(self.ledger.columns, name)
-        np.maximum(books.fixed_flow, books.fixed_usage, out=books.fixed_flow)
-        for name, holding in ledger.queues.items():
-            holding.budget_left = self.ledger.queues[name].budget_left
-        return ledger
-
-    def add(self, before: Ledger, after: Ledger) -> None:
-        """A pool has had its turn, with which it went from one ledger to another."""
-        ours, old, new = self.ledger.columns, before.columns, after.columns
-        for name in _SUMS:
-            _column(ours, name)[:] += _column(new, name) - _column(old, name)
-        for flow, usage in _FLOWS:
-            is_changed = _column(new, flow) != _column(old, flow)
-            told = np.where(is_changed, _column(new, flow), _column(ours, flow))
-            _column(ours, flow)[:] = np.maximum(told, _column(ours, usage))
+    def add(self, ledger: Ledger) -> None:
+        """A pool that none of those before touches, and that began as if it were the first, has had its turn."""
+        changed, ours, theirs = self._changed(ledger), self.ledger.columns, ledger.columns
+        for name in _BY_QUEUE:
+            _column(ours, name)[changed] = _column(theirs, name)[changed]
+        ours.user_held[:] += theirs.user_held - self._opened.columns.user_held
         for name, holding in self.ledger.queues.items():
-            was, left = before.queues[name].budget_left, after.queues[name].budget_left
-            if holding.budget_left is not None and was is not None and left is not None:
-                holding.budget_left += left - was
+            if changed[holding.number]:
+                holding.budget_left = ledger.queues[name].budget_left
 
-    def touches(self, turn: Turn, before: Ledger) -> bool:
-        """Whether a pool that began without it might decide otherwise because of what others took of limits."""
-        books, old = turn.ledger.columns, before.columns
-        asked, held = turn.lines.asked(), self._taken("held")
-        fixed, by_users = np.maximum(self._taken("fixed_usage"), 0), self._taken("user_held").any(axis=1)
-        spent = np.zeros(len(fixed), np.bool_)
-        for name, holding in self.ledger.queues.items():
-            spent[holding.number] = holding.budget_left != self._opened.queues[name].budget_left
-        is_in_question = asked.queues & (spent | (fixed > 0) | held.any(axis=1))
-        if (by_users & (books.user_has_quota > 0)).any():
-            return bool(asked.queues.any())
-        if not is_in_question.any():
-            return False
-        if turn.minutes.evictions or turn.round.limited or turn.pending or asked.has_wider:
+    def touches(self, turn: Turn) -> bool:
+        """Whether those added so far changed what matters to a pool that began without them."""
+        if (self._changed(self.ledger) & relevant_to(turn)).any():
             return True
-        so_far = np.maximum(np.maximum(books.fixed_flow, books.fixed_usage), old.fixed_flow)
-        is_near = (books.fixed_limit != UNLIMITED) & (so_far + fixed + asked.usage > books.fixed_limit)
-        holds = np.maximum(books.held, old.held) + held + asked.least
-        is_near |= ((books.quota != UNLIMITED) & (holds > books.quota)).any(axis=1)
-        return bool((is_in_question & (is_near | spent)).any())
+        books, opened = self.ledger.columns, self._opened.columns
+        by_user = (books.user_held != opened.user_held).any(axis=1) & (books.user_has_quota > 0)
+        return bool(by_user.any())
 
-    def _taken(self, name: str) -> Ints:
-        """What pools added so far took, or gave back."""
-        return _column(self.ledger.columns, name) - _column(self._opened.columns, name)
+    def _changed(self, ledger: Ledger) -> Flags:
+        """Which queues hold something else than when the turn began."""
+        changed = np.zeros(len(self._opened.columns.flow), np.bool_)
+        for name in _BY_QUEUE:
+            differs = _column(ledger.columns, name) != _column(self._opened.columns, name)
+            changed |= differs if differs.ndim == 1 else differs.any(axis=1)
+        for name, holding in ledger.queues.items():
+            changed[holding.number] |= holding.budget_left != self._opened.queues[name].budget_left
+        return changed
+
+
+def relevant_to(turn: Turn) -> Flags:
+    """The queues whose holdings matter to a pool: those whose jobs wait for it or run there."""
+    stays, relevant = turn.horizon.stays, turn.lines.queues_asked()
+    relevant[stays.column(runs.QUEUE, stays.residents)] = True
+    for pending in turn.snapshot.pending:
+        relevant[turn.ledger.queues[pending.job.queue].number] = True
+    return relevant
 
 
 def _column(books: Books, name: str) -> Ints:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.pools.joining import relevant_to
+from muster.engine.pools.lending import waits_for_room
 from muster.engine.shapes import Ints
 from muster.engine.turn import Turn
 
@@ -14,14 +15,15 @@ class News:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        stays = turn.horizon.stays
-        waiting = np.flatnonzero(turn.lines.asked().queues)
-        self._queues = np.union1d(waiting, stays.column(runs.QUEUE, stays.residents))
+        self._queues = np.flatnonzero(relevant_to(turn))
         self.read()
 
     def is_there(self) -> bool:
-        """Whether there is anything to answer, and anyone who might."""
-        return self.turn.may_answer() and not np.array_equal(self._seen, self._holdings())
+        """Whether there is anything to answer, and anyone who might; or the pool might lend, if a limit now keeps those
+        back who waited for its room."""
+        turn = self.turn
+        may_matter = turn.may_answer() or (turn.fleet.pool.shares and waits_for_room(turn))
+        return may_matter and not np.array_equal(self._seen, self._holdings())
 
     def read(self) -> None:
         """The pool has come to rest as things are now."""
