@@ -88,8 +88,10 @@ class Lines:
             begin=np.zeros(queues, np.int64),
             many=np.zeros(queues, np.int64),
             cursor=np.full(lanes, NONE, np.int64),
+            first=self.columns.lane_first.copy(),
             order=np.zeros((lanes, 4), np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
+            is_asked=self._asked(queues).astype(np.uint8),
             aside=np.full((queues, profiles), NOBODY, np.int64),
             aside_count=np.zeros(queues, np.int64),
             head=np.full(queues, NONE, np.int64),
@@ -229,6 +231,8 @@ class Lines:
     def leave_out_those_of(self, other: Lines) -> None:
         """Whoever stands in other lines no more does not stand in these."""
         self.lines.out[:] |= other.lines.out
+        theirs = slice(None) if other._ours is None else other._ours[self.columns.lane_profile]
+        self.lines.first[theirs] = other.lines.first[theirs]
         self._is_as_found = False
 
     def reopen(self) -> None:
@@ -277,17 +281,19 @@ class Lines:
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""
-        if self._ours is None:
-            return int((self.columns.queue_lane != NONE).sum())
         return int(self.queues_asked().sum())
 
     def queues_asked(self) -> Flags:
         """Which queues have jobs that stood in these lines when the turn began."""
+        return self.lines.is_asked > 0
+
+    def _asked(self, queues: int) -> Flags:
         columns = self.columns
-        counts = columns.lane_count > 0
-        if self._ours is not None:
-            counts &= self._ours[columns.lane_profile]
-        return np.bincount(columns.lane_queue[counts], minlength=len(self.lines.begin)) > 0
+        if self._ours is None:
+            is_asked: Flags = columns.queue_lane[:queues] != NONE
+            return is_asked
+        counts = (columns.lane_count > 0) & self._ours[columns.lane_profile]
+        return np.bincount(columns.lane_queue[counts], minlength=queues) > 0
 
     def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they

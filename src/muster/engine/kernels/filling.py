@@ -62,8 +62,10 @@ class Lines(NamedTuple):
     begin: Ints
     many: Ints
     cursor: Ints
+    first: Ints  # by lane: nobody before is still in line
     order: Ints  # by lane, where its next job stands: class, priority, submit time, rank
     out: Flags
+    is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
     aside_count: Ints
     head: Ints

@@ -15,10 +15,10 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
     at = 0
     for queue in range(len(lines.begin)):
         lines.begin[queue] = at
-        lane = roll.queue_lane[queue]
+        lane = roll.queue_lane[queue] if lines.is_asked[queue] else NONE
         while lane != NONE:
             if shapes.is_ours[roll.lane_profile[lane]]:
-                lines.cursor[lane] = roll.lane_first[lane]
+                lines.cursor[lane] = lines.first[lane]
                 lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
                 if lines.cursor[lane] != NONE:
                     lines.heap[at] = lane

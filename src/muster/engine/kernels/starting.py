@@ -101,6 +101,8 @@ def fill(
                     return CAREFUL, queue
                 write_down(roll, shapes, books, field, done, queue, profile, row, cluster)
                 lines.out[row] = 1
+                if lines.first[lane] == row:
+                    lines.first[lane] = roll.next[row]
                 lines.stale[queue] = 1
                 continue
             is_as_it_was = is_known and shapes.delays_at[profile] == done.size[3]

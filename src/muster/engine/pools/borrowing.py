@@ -39,13 +39,18 @@ class Borrowing:
         self.round, self._homes = Round(), set[str]()
         self.minutes = Minutes()
         self.minutes.starts = int(ledger.columns.starts.sum())
+        self._lent_as_of: tuple[list[Turn], int] | None = None
 
     def lend(self) -> set[str]:
         """Let everyone borrow who may, first those who were admitted, then in the order of filling; returns the pools
         whose jobs did."""
-        self.round, self._homes = Round(), set[str]()
         lenders = [turn for turn in self._turns if self._lends(turn)]
         borrowers = [turn for turn in self._turns if turn.fleet.pool.borrows and waits_for_room(turn)]
+        as_of = (lenders, sum(turn.minutes.changes for turn in self._turns))
+        if as_of == self._lent_as_of:  # whoever could borrow then has done so
+            return set()
+        self._lent_as_of = as_of
+        self.round, self._homes = Round(), set[str]()
         if not lenders or not borrowers:
             return set()
         self._lending = Lending(self._snapshot, self._opened, self._turns, lenders)
