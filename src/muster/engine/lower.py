@@ -232,6 +232,7 @@ class _Trial:
         search, span = self._search, self._span
         books, grounds = span.books, span.books.grounds
         shape, cluster = grounds.shape_of(search.head.profile), grounds.cluster_number[search.cluster]
+        starts = search.horizon.starts_from_now(search.head)
         for group, width in zip(shape.groups, shape.least, strict=True):
             ground, cells, index, _, trial = span.cells(self._room)
             key = (group, cluster, search._limit, *(rooms.birth for rooms in span.moments))
@@ -244,6 +245,7 @@ class _Trial:
                 cells,
                 index,
                 trial,
+                books.of(starts),
                 self._tenants.cells,
                 self._tenants.units,
                 costs.cells,

@@ -53,6 +53,7 @@ class Tenants:
         self.cells = costing.Tenants(
             rank=books.from_array(rank),
             started=books.from_array(stays.column(runs.STARTED, columns.rows)),
+            ends=books.from_array(stays.column(runs.END, columns.rows)),
             mark=books.from_array(self._marks),
             first=books.from_array(columns.first),
             moves=books.from_array(columns.moves),

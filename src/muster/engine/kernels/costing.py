@@ -37,6 +37,7 @@ class Tenants(NamedTuple):
 
     rank: Cells
     started: Cells
+    ends: Cells  # when it leaves by itself, as far as anyone stated
     mark: Cells
     first: Cells  # and, behind the last one, how many tasks there are
     moves: Cells
@@ -68,6 +69,7 @@ def appraise(
     ground: Cells,
     books: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -75,7 +77,10 @@ def appraise(
     limit: int,
     node: int,
 ) -> None:
-    """Work out what one more task on the node costs if all ranks below the limit may leave; `units` say who goes."""
+    """Work out what one more task on the node costs if all ranks below the limit may leave; `units` say who goes.
+
+    `starts`: when each moment of the trial is, from now on.
+    """
     cost = node * COST
     units.many[0] = 0
     costs[cost + POSSIBLE] = 1
@@ -89,9 +94,9 @@ def appraise(
     note(ground, books, trial, node)
     for unit in range(units.many[0]):
         units.goes[unit] = 1
-        move(ground, books, trial, tenants, units.first[unit], node, True)
+        move(ground, books, trial, starts, tenants, units.first[unit], node, True)
     if fits(ground, books, trial, node, ask):
-        spare(ground, books, trial, tenants, units, ask, node)
+        spare(ground, books, trial, starts, tenants, units, ask, node)
         for unit in range(units.many[0]):
             if units.goes[unit]:
                 charge(tenants, costs, units.first[unit], cost)
@@ -171,7 +176,16 @@ def would_violate(tenants: Tenants, task: int) -> bool:
 
 
 @kernel
-def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int, node: int, gives: bool) -> None:
+def move(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    place: int,
+    node: int,
+    gives: bool,
+) -> None:
     """What the unit of the tenant in a place has on the node leaves, or comes back."""
     task = tenants.here[place]
     owner, is_whole = tenants.owner[task], tenants.above[task] == 0
@@ -180,12 +194,12 @@ def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int
         if tenants.owner[task] != owner:
             break
         if tenants.gone[task] == 0 and (not is_whole or tenants.above[task] == 0):
-            ask, devices = (
-                ask_of(ground, tenants.moves[task * TASK + TASK_GROUP]),
-                tenants.moves[task * TASK + TASK_DEVICES],
-            )
+            ask = ask_of(ground, tenants.moves[task * TASK + TASK_GROUP])
+            devices = tenants.moves[task * TASK + TASK_DEVICES]
             for at in range(trial[MOMENTS]):
                 room = trial[FIRST + at] + node * ground[COLUMNS]
+                if not is_there(tenants, starts, owner, at):
+                    continue
                 if gives:
                     give(ground, books, room, ask, devices, books[EMPTIES] + node * ground[COLUMNS])
                 else:
@@ -196,17 +210,32 @@ def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int
 
 
 @kernel
-def spare(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, units: Units, ask: int, node: int) -> None:
+def is_there(tenants: Tenants, starts: Cells, owner: int, at: int) -> bool:
+    """Whether an attempt is still there at a moment: not if it is stated to have left by then."""
+    return at == 0 or tenants.ends[owner] <= starts[0] or tenants.ends[owner] > starts[at]
+
+
+@kernel
+def spare(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    units: Units,
+    ask: int,
+    node: int,
+) -> None:
     """Put back whoever need not go, the last to go first."""
     for unit in range(units.many[0] - 1, -1, -1):
         if goes_with_another(tenants, units, unit):
             units.goes[unit] = 0
             continue
-        move(ground, books, trial, tenants, units.first[unit], node, False)
+        move(ground, books, trial, starts, tenants, units.first[unit], node, False)
         if fits(ground, books, trial, node, ask):
             units.goes[unit] = 0
         else:
-            move(ground, books, trial, tenants, units.first[unit], node, True)
+            move(ground, books, trial, starts, tenants, units.first[unit], node, True)
 
 
 @kernel

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.changes import fill_node, remove
-from muster.engine.kernels.costing import COST, POSSIBLE, TASKS, Tenants, Units, appraise, is_cheaper, settle_budget
+from muster.engine.kernels.changes import changed, fill_node, note
+from muster.engine.kernels.costing import (
+    COST,
+    POSSIBLE,
+    TASKS,
+    Tenants,
+    Units,
+    appraise,
+    is_cheaper,
+    is_there,
+    settle_budget,
+)
+from muster.engine.kernels.fitting import give
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
     CHANGES,
+    COLUMNS,
+    EMPTIES,
+    FIRST,
+    MOMENTS,
     NEVER,
     NODES,
     OPEN,
@@ -14,6 +29,8 @@ from muster.engine.kernels.placing import (
     RING,
     RING_SIZE,
     TASK,
+    TASK_DEVICES,
+    TASK_GROUP,
     TASK_NODE,
     Cells,
 )
@@ -45,6 +62,7 @@ def choose_for_group(
     books: Cells,
     index: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -65,7 +83,7 @@ def choose_for_group(
     if ground[ask + NEVER]:
         return TOO_DEAR
     units.many[1] = 0
-    bring_up_to_date(ground, books, trial, tenants, units, costs, seen, ask, cluster, limit)
+    bring_up_to_date(ground, books, trial, starts, tenants, units, costs, seen, ask, cluster, limit)
     before = chosen[0]
     for placed in range(width):
         if units.many[1]:
@@ -77,17 +95,17 @@ def choose_for_group(
         if chosen[0] - before + costs[node * COST + TASKS] + placed + 3 > log:
             return NO_ROOM_TO_LOG
         first = chosen[0]
-        let_go(ground, books, index, trial, tenants, units, costs, chosen, ask, limit, node)
+        let_go(ground, books, index, trial, starts, tenants, units, costs, chosen, ask, limit, node)
         trial[PLACED] = 0
         fill_node(ground, books, index, trial, ask, node, 1)
-        appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+        appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
         for each in range(first, chosen[0]):
             owner = tenants.owner[chosen[1 + each]]
             if each > first and tenants.owner[chosen[each]] == owner:
                 continue
             for task in range(tenants.first[owner], tenants.first[owner + 1]):
                 other = tenants.moves[task * TASK + TASK_NODE]
-                appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, other)
+                appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, other)
     return TIED if units.many[1] else chosen[0] - before
 
 
@@ -96,6 +114,7 @@ def bring_up_to_date(
     ground: Cells,
     books: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -108,11 +127,11 @@ def bring_up_to_date(
     changes, size = books[CHANGES], books[RING_SIZE]
     if seen[0] < 0 or changes - seen[0] > size:
         for node in range(ground[NODES]):
-            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+            appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
     else:
         for change in range(seen[0], changes):
             node = books[RING + (change & (size - 1))]
-            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+            appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
     seen[0] = changes
 
 
@@ -121,6 +140,7 @@ def appraise_if_open(
     ground: Cells,
     books: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -132,7 +152,7 @@ def appraise_if_open(
     """Appraise the node if tasks may go there."""
     mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
     if includes(ground, mask, node) and includes(ground, place, node):
-        appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+        appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
 
 
 @kernel
@@ -151,6 +171,7 @@ def let_go(
     books: Cells,
     index: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -160,7 +181,7 @@ def let_go(
     node: int,
 ) -> None:
     """Whoever must leave the node goes, with all that goes with it."""
-    appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+    appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
     for unit in range(units.many[0]):
         if units.goes[unit] == 0:
             continue
@@ -170,7 +191,21 @@ def let_go(
         settle_budget(tenants, units.first[unit], -1)
         for each in range(first, last):
             if tenants.gone[each] == 0:
-                remove(ground, books, index, trial, tenants.moves[each * TASK : (each + 1) * TASK], True)
+                remove_tenant(ground, books, index, trial, starts, tenants, each)
                 tenants.gone[each] = 1
                 chosen[0] += 1
                 chosen[chosen[0]] = each
+
+
+@kernel
+def remove_tenant(
+    ground: Cells, books: Cells, index: Cells, trial: Cells, starts: Cells, tenants: Tenants, task: int
+) -> None:
+    """A task is gone from its node at every moment at which it is there."""
+    ask, node = ask_of(ground, tenants.moves[task * TASK + TASK_GROUP]), tenants.moves[task * TASK + TASK_NODE]
+    note(ground, books, trial, node)
+    for at in range(trial[MOMENTS]):
+        if is_there(tenants, starts, tenants.owner[task], at):
+            room, empty = trial[FIRST + at] + node * ground[COLUMNS], books[EMPTIES] + node * ground[COLUMNS]
+            give(ground, books, room, ask, tenants.moves[task * TASK + TASK_DEVICES], empty)
+    changed(ground, books, index, trial, node)
