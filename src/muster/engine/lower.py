@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from muster.engine import runs
 from muster.engine.grounds import blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing, evicting
 from muster.engine.kernels.placing import Cells
 from muster.engine.placement import Placer
 from muster.engine.rooms import Span
-from muster.engine.stays import BORROWER
+from muster.engine.stays import BORROWER, Flags
 from muster.engine.tenants import Tenants
 from muster.engine.victims import Fits, Unit, merged, minimal
 from muster.model.budgets import Budget
@@ -93,10 +90,14 @@ class Search:
 
     def has_anyone(self) -> bool:
         """Whether there is anyone in the cluster whom the head may take from."""
-        stays = self.horizon.stays
-        number = stays.resident.clusters.number(self.cluster)
-        is_here = (np.asarray(self._tenants.cells.rank) < self._limit) & self._tenants.is_left(self._barred)
-        return bool((is_here & (stays.column(runs.CLUSTER, self._tenants.rows) == number)).any())
+        return bool(self._in_reach().any())
+
+    def _in_reach(self) -> Flags:
+        """Which tenants the head may take from."""
+        number = self.horizon.stays.resident.clusters.number(self.cluster)
+        is_there = self._tenants.is_left(self._barred)
+        in_reach: Flags = is_there & (self._tenants.rank < self._limit) & (self._tenants.cluster == number)
+        return in_reach
 
     def enough(self, fits: Fits) -> list[Unit] | None:
         """Those who go; None if nothing is enough."""
@@ -160,10 +161,7 @@ class Search:
     def _those_near(self) -> list[Unit]:
         """The units on the nodes where the head would go if everyone it may take from were gone."""
         stays, tenants, books = self.horizon.stays, self._tenants, self.horizon.now.books
-        is_lower = (np.asarray(tenants.cells.rank) < self._limit) & tenants.is_left(self._barred)
-        number = stays.resident.clusters.number(self.cluster)
-        rows = tenants.rows[is_lower]
-        rows = rows[stays.column(runs.CLUSTER, rows) == number]
+        rows = tenants.rows[self._in_reach()]
         lean = self.horizon.now.copy()
         lean.give_back(books.from_array(stays.moves_of(rows, books.grounds, self.horizon.asks)[0]))
         tasks = Placer(Span([lean])).place(self.head.profile, self.cluster, self.head.profile.least_widths)

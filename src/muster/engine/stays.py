@@ -338,13 +338,18 @@ class Stays:
 
     def moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints]:
         """The tasks of rows as kernels see them: group, node, devices; and for each row how many come by its end."""
+        moves, _, _ = self.tasks_and_moves_of(rows, grounds, asks)
+        return moves, np.cumsum(self._many(rows))
+
+    def tasks_and_moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints, Ints]:
+        """The tasks of rows as kernels see them, as they stand in the runs, and the place of its row for each."""
         tasks, owner = self._tasks_of(rows)
         moves = np.empty((len(tasks), TASK), np.int64)
         groups = np.asarray(asks.first_group)[self.column(runs.PROFILE, rows)][owner] + tasks[:, runs.GROUP]
         moves[:, 0] = np.asarray(asks.groups)[groups]
         moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
         moves[:, 2] = tasks[:, runs.DEVICES]
-        return moves, np.cumsum(self._many(rows))
+        return moves, tasks, owner
 
     def _many(self, rows: Ints) -> Ints:
         """How many tasks; a row that is none has none."""

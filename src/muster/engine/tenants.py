@@ -68,6 +68,8 @@ class Tenants:
         most = int(np.diff(columns.begin).max(initial=0))  # on one node
         self.units = costing.Units(*(books.of([0] * size) for size in (2, most, most, most)))
         self._left: set[int] = set()
+        self._is_left = np.ones(len(columns.rows), np.bool_)
+        self.rank, self.cluster = rank, stays.column(runs.CLUSTER, columns.rows)
         self.note_gone(stays.gone)
 
     def _slots(self, stays: Stays, budgets: Mapping[tuple[str, str], Budget]) -> tuple[Cells, Cells]:
@@ -94,7 +96,9 @@ class Tenants:
         gone = self.cells.gone
         for row in set(rows) - self._left:
             self._left.add(row)
-            for task in self.tasks_in(row):
+            if mine := self.tasks_in(row):
+                self._is_left[self._columns.place[row]] = False
+            for task in mine:
                 gone[task] = 1
 
     def tasks_in(self, row: int) -> range:
@@ -118,9 +122,8 @@ class Tenants:
 
     def is_left(self, barred: set[int]) -> Flags:
         """Which attempts are still there, without those that are barred."""
-        is_left = np.ones(len(self.rows), np.bool_)
-        places = [int(self._columns.place[row]) for row in self._left | barred if self.tasks_in(row)]
-        is_left[places] = False
+        is_left = self._is_left.copy()
+        is_left[self._columns.place[list(barred)]] = False
         return is_left
 
     def rank_by_name(self, stays: Stays) -> None:
@@ -143,23 +146,22 @@ def _columns_of(horizon: Horizon) -> _Columns:
 def _worked_out(horizon: Horizon) -> _Columns:
     stays, books = horizon.stays, horizon.now.books
     rows = np.flatnonzero(stays.movable)
-    moves, lasts = stays.moves_of(rows, books.grounds, horizon.asks)
+    moves, tasks, owner = stays.tasks_and_moves_of(rows, books.grounds, horizon.asks)
     if len(moves) and moves[:, TASK_NODE].min() < 0:  # on nodes that are not of this fleet
-        rows = rows[moves[lasts - 1, TASK_NODE] >= 0]
-        moves, lasts = stays.moves_of(rows, books.grounds, horizon.asks)
+        rows = np.delete(rows, owner[moves[:, TASK_NODE] < 0])
+        moves, tasks, owner = stays.tasks_and_moves_of(rows, books.grounds, horizon.asks)
     place = np.full(len(stays.movable), -1, np.int64)
     place[rows] = np.arange(len(rows))
-    first = np.concatenate([np.zeros(1, np.int64), lasts])
     begin = blank_cells(len(books.grounds.names) + 1, listed=books.listed)
     here = blank_cells(len(moves), listed=books.listed)
     books.kernels.sort_tenants(books.from_array(moves), begin, here)
     return _Columns(
         grounds=books.grounds,
         rows=rows,
-        first=first,
+        first=np.concatenate([np.zeros(1, np.int64), np.cumsum(stays.column(runs.MANY, rows))]),
         moves=moves,
-        owner=np.repeat(np.arange(len(rows)), np.diff(first)),
-        above=stays.tasks_in(rows)[:, runs.ABOVE].copy(),
+        owner=owner,
+        above=tasks[:, runs.ABOVE].copy(),
         begin=np.asarray(begin, np.int64),
         here=np.asarray(here, np.int64),
         place=place,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from muster.engine.kernels.changes import changed, fill_node, note
 from muster.engine.kernels.costing import (
     COST,
+    MAYBE,
+    NO,
     POSSIBLE,
     TASKS,
     Tenants,
     Units,
     appraise,
+    estimate,
     is_cheaper,
     is_there,
     settle_budget,
@@ -83,12 +86,12 @@ def choose_for_group(
     if ground[ask + NEVER]:
         return TOO_DEAR
     units.many[1] = 0
-    bring_up_to_date(ground, books, trial, starts, tenants, units, costs, seen, ask, cluster, limit)
+    bring_up_to_date(ground, books, trial, tenants, costs, seen, ask, cluster, limit)
     before = chosen[0]
     for placed in range(width):
         if units.many[1]:
             return TIED
-        node = cheapest(ground, costs)
+        node = cheapest(ground, books, trial, starts, tenants, units, costs, ask, limit)
         if node < 0:
             return TOO_DEAR
         # The log must also take the node itself, twice: what is put on it, and what is tried there.
@@ -98,14 +101,14 @@ def choose_for_group(
         let_go(ground, books, index, trial, starts, tenants, units, costs, chosen, ask, limit, node)
         trial[PLACED] = 0
         fill_node(ground, books, index, trial, ask, node, 1)
-        appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
+        estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
         for each in range(first, chosen[0]):
             owner = tenants.owner[chosen[1 + each]]
             if each > first and tenants.owner[chosen[each]] == owner:
                 continue
             for task in range(tenants.first[owner], tenants.first[owner + 1]):
                 other = tenants.moves[task * TASK + TASK_NODE]
-                appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, other)
+                estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, other)
     return TIED if units.many[1] else chosen[0] - before
 
 
@@ -114,29 +117,45 @@ def bring_up_to_date(
     ground: Cells,
     books: Cells,
     trial: Cells,
-    starts: Cells,
     tenants: Tenants,
-    units: Units,
     costs: Cells,
     seen: Cells,
     ask: int,
     cluster: int,
     limit: int,
 ) -> None:
-    """Appraise the nodes that changed since their costs were known, or all."""
+    """Estimate the nodes that changed since their costs were known, or all."""
     changes, size = books[CHANGES], books[RING_SIZE]
     if seen[0] < 0 or changes - seen[0] > size:
         for node in range(ground[NODES]):
-            appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
     else:
         for change in range(seen[0], changes):
             node = books[RING + (change & (size - 1))]
-            appraise_if_open(ground, books, trial, starts, tenants, units, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
     seen[0] = changes
 
 
 @kernel
-def appraise_if_open(
+def estimate_if_open(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    costs: Cells,
+    ask: int,
+    cluster: int,
+    limit: int,
+    node: int,
+) -> None:
+    """Estimate the node if tasks may go there."""
+    mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
+    if includes(ground, mask, node) and includes(ground, place, node):
+        estimate(ground, books, trial, tenants, costs, ask, limit, node)
+
+
+@kernel
+def cheapest(
     ground: Cells,
     books: Cells,
     trial: Cells,
@@ -145,23 +164,18 @@ def appraise_if_open(
     units: Units,
     costs: Cells,
     ask: int,
-    cluster: int,
     limit: int,
-    node: int,
-) -> None:
-    """Appraise the node if tasks may go there."""
-    mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
-    if includes(ground, mask, node) and includes(ground, place, node):
-        appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
-
-
-@kernel
-def cheapest(ground: Cells, costs: Cells) -> int:
+) -> int:
     """The node that costs least, the first of equals; -1 if there is none."""
     best = -1
     for node in range(ground[NODES]):
-        if costs[node * COST + POSSIBLE] and (best < 0 or is_cheaper(costs, node, best)):
-            best = node
+        if costs[node * COST + POSSIBLE] == NO or (best >= 0 and not is_cheaper(costs, node, best)):
+            continue
+        if costs[node * COST + POSSIBLE] == MAYBE:
+            appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
+            if costs[node * COST + POSSIBLE] == NO or (best >= 0 and not is_cheaper(costs, node, best)):
+                continue
+        best = node
     return best
 
 
