@@ -901,7 +901,6 @@ def test_a_problem_reads_as_one_sentence() -> None:
     "text, path, key",
     [
         pytest.param("pools: []", "pools", "scenario.pools", id="pools"),
-        pytest.param("budgets: []", "budgets", "scenario.budgets", id="disruption budgets"),
         pytest.param(
             world("calendar: [{pool: a, from: '08:00', to: '20:00', withhold: {cpu: 1}}]"),
             "calendar[0].pool",

@@ -8,7 +8,6 @@ from __future__ import annotations
 NOT_YET = {
     # keys of a mapping, as kind.key
     "scenario.pools": "pools",
-    "scenario.budgets": "disruption budgets",
     "calendar.pool": "pools",
     "job.pool": "pools",
     "event.setPool": "pools",
