@@ -193,6 +193,16 @@ CLAIMS = [
     ),
     pytest.param("preemption", starts("serve"), [10], id="nobody is preempted before the lifetime is over"),
     pytest.param("preemption", starts("more"), [40], id="nobody is pushed below its share"),
+    pytest.param(
+        "classes",
+        lambda it: sorted(evictions(it)),
+        [
+            *((f"new-{number}", "urgent", "class") for number in range(3)),
+            *((f"old-{number}", f"page-{1 - number}", "class") for number in range(2)),
+        ],
+        id="a higher class takes the newest that violate no budget, and nobody of its own class",
+    ),
+    pytest.param("classes", starts("late"), [15], id="who is of the lowest class waits"),
     pytest.param("quotas", reasons("model-2"), ["QUOTA"], id="the queue's quota holds back GPU jobs"),
     pytest.param("quotas", starts("prepare"), [1], id="CPU jobs pass GPU jobs at their quota"),
     pytest.param("quotas", reasons("ada-2"), ["USER_QUOTA"], id="the user's quota holds back her jobs"),
@@ -274,11 +284,12 @@ def test_the_readme_shows_real_output(monkeypatch):
     assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", file.read_text())]
 
 
-def test_the_page_on_races_shows_real_output(monkeypatch):
+@pytest.mark.parametrize("page, many", [("races", 2), ("queues", 1)])
+def test_a_page_shows_real_output(monkeypatch, page, many):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    blocks = _fenced("docs/concepts/races.md", "console")
+    blocks = _fenced(f"docs/concepts/{page}.md", "console")
 
-    assert len(blocks) == 2
+    assert len(blocks) == many
     for block in blocks:
         command, _, printed = block.partition("\n")
         words = command.removeprefix("$ .venv/bin/muster ").split()
