@@ -196,9 +196,9 @@ class Finder:
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
         searches = (
-            partial(self._in_place_of_lower, job, only_borrowers=True),
+            partial(self.in_place_of_lower, job, only_borrowers=True),
             partial(self._in_place_of, job, clusters, blocked),
-            partial(self._in_place_of_lower, job, only_borrowers=False),
+            partial(self.in_place_of_lower, job, only_borrowers=False),
         )
         for search in searches:
             for cluster in clusters:
@@ -217,7 +217,7 @@ class Finder:
                     )
         return None
 
-    def _in_place_of_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> Taken | None:
+    def in_place_of_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> Taken | None:
         """Which borrowers, or borrowers and lower classes, must go, whatever their age; no promise is passed."""
         limit = BORROWER + 1 if only_borrowers else job.priority_class
         if self.horizon.stays.lowest_class >= limit:

@@ -36,6 +36,7 @@ class _Costs:
     """What nodes cost, and as of which change that is known."""
 
     cells: Cells
+    best: Cells
     seen: Cells
 
 
@@ -237,7 +238,9 @@ class _Trial:
             costs = search._costs.get(key)
             if costs is None:
                 blank = blank_cells(len(grounds.names) * costing.COST, listed=books.listed)
-                costs = search._costs[key] = _Costs(blank, books.of([-1]))
+                blocks = -(-len(grounds.names) // evicting.BLOCK)
+                best = books.of([evicting.UNKNOWN] * blocks)
+                costs = search._costs[key] = _Costs(blank, best, books.of([-1]))
             result = books.kernels.choose_for_group(
                 ground,
                 cells,
@@ -247,6 +250,7 @@ class _Trial:
                 self._tenants.cells,
                 self._tenants.units,
                 costs.cells,
+                costs.best,
                 costs.seen,
                 self._chosen,
                 group,

@@ -338,18 +338,13 @@ class Stays:
 
     def moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints]:
         """The tasks of rows as kernels see them: group, node, devices; and for each row how many come by its end."""
-        moves, _, _ = self.tasks_and_moves_of(rows, grounds, asks)
-        return moves, np.cumsum(self._many(rows))
-
-    def tasks_and_moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints, Ints]:
-        """The tasks of rows as kernels see them, as they stand in the runs, and the place of its row for each."""
         tasks, owner = self._tasks_of(rows)
         moves = np.empty((len(tasks), TASK), np.int64)
         groups = np.asarray(asks.first_group)[self.column(runs.PROFILE, rows)][owner] + tasks[:, runs.GROUP]
         moves[:, 0] = np.asarray(asks.groups)[groups]
         moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
         moves[:, 2] = tasks[:, runs.DEVICES]
-        return moves, tasks, owner
+        return moves, np.cumsum(self._many(rows))
 
     def _many(self, rows: Ints) -> Ints:
         """How many tasks; a row that is none has none."""
@@ -385,8 +380,13 @@ class Stays:
         """Which rows are not safe, those who left included; who started in this turn may be missing."""
         if self.epoch:
             return self._unsafe(self._parts())
-        residents = [(0, self.resident.table, self._base)]
-        return self.resident.known("movable", self.now_ms, lambda: (self._unsafe(residents), self.next_movable_ms()))
+        return self.resident.known(
+            "movable", self.now_ms, lambda: (self._unsafe(self.movable_parts()), self.next_movable_ms())
+        )
+
+    def movable_parts(self) -> list[tuple[int, RunTable, int]]:
+        """The tables whose rows `movable` tells of: the first row of each, and how many."""
+        return list(self._parts())[: None if self.epoch else 1]
 
     def _unsafe(self, parts: Iterable[tuple[int, RunTable, int]]) -> Flags:
         """Which rows are not safe; at the very moment it started everyone is: that would only be a start too many."""

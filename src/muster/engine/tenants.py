@@ -15,7 +15,7 @@ from muster.engine import runs
 from muster.engine.grounds import Grounds, blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing
-from muster.engine.kernels.placing import TASK_NODE, Cells
+from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Flags, Stays
 from muster.model.budgets import Budget
@@ -26,6 +26,11 @@ class _Columns(NamedTuple):
 
     grounds: Grounds
     rows: Ints
+    rank: Ints
+    started: Ints
+    ends: Ints
+    mark: Ints
+    cluster: Ints
     first: Ints
     moves: Ints
     owner: Ints
@@ -43,18 +48,17 @@ class Tenants:
         self._books = books
         self._columns = columns = _columns_of(horizon)
         self.rows = columns.rows
-        rank = stays.column(runs.CLASS, columns.rows)
+        rank = columns.rank.copy() if stays.borrowers else columns.rank
         for row in stays.borrowers:
             if self.tasks_in(row):
                 rank[columns.place[row]] = BORROWER
         self.has_budgets = False
-        self._marks = stays.column(runs.MARK, columns.rows)
         slot, allowed = self._slots(stays, budgets)
         self.cells = costing.Tenants(
             rank=books.from_array(rank),
-            started=books.from_array(stays.column(runs.STARTED, columns.rows)),
-            ends=books.from_array(stays.column(runs.END, columns.rows)),
-            mark=books.from_array(self._marks),
+            started=books.from_array(columns.started),
+            ends=books.from_array(columns.ends),
+            mark=books.from_array(columns.mark),
             first=books.from_array(columns.first),
             moves=books.from_array(columns.moves),
             owner=books.from_array(columns.owner),
@@ -69,7 +73,7 @@ class Tenants:
         self.units = costing.Units(*(books.of([0] * size) for size in (2, most, most, most)))
         self._left: set[int] = set()
         self._is_left = np.ones(len(columns.rows), np.bool_)
-        self.rank, self.cluster = rank, stays.column(runs.CLUSTER, columns.rows)
+        self.rank, self.cluster = rank, columns.cluster
         self.note_gone(stays.gone)
 
     def _slots(self, stays: Stays, budgets: Mapping[tuple[str, str], Budget]) -> tuple[Cells, Cells]:
@@ -128,9 +132,12 @@ class Tenants:
 
     def rank_by_name(self, stays: Stays) -> None:
         """Marks told two apart too little: work out the order of all names."""
-        keys = [(int(mark), stays.key(row)) for mark, row in zip(self._marks, self.rows.tolist(), strict=True)]
-        for rank, place in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
-            self.cells.mark[place] = rank
+        marks = self._columns.mark.tolist()
+        keys = [(mark, stays.key(row)) for mark, row in zip(marks, self.rows.tolist(), strict=True)]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+        ranks = np.empty(len(keys), np.int64)
+        ranks[order] = np.arange(len(keys))
+        self.cells = self.cells._replace(mark=self._books.from_array(ranks))
 
 
 def _columns_of(horizon: Horizon) -> _Columns:
@@ -145,24 +152,53 @@ def _columns_of(horizon: Horizon) -> _Columns:
 
 def _worked_out(horizon: Horizon) -> _Columns:
     stays, books = horizon.stays, horizon.now.books
-    rows = np.flatnonzero(stays.movable)
-    moves, tasks, owner = stays.tasks_and_moves_of(rows, books.grounds, horizon.asks)
-    if len(moves) and moves[:, TASK_NODE].min() < 0:  # on nodes that are not of this fleet
-        rows = np.delete(rows, owner[moves[:, TASK_NODE] < 0])
-        moves, tasks, owner = stays.tasks_and_moves_of(rows, books.grounds, horizon.asks)
-    place = np.full(len(stays.movable), -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    begin = blank_cells(len(books.grounds.names) + 1, listed=books.listed)
-    here = blank_cells(len(moves), listed=books.listed)
-    books.kernels.sort_tenants(books.from_array(moves), begin, here)
+    movable, grounds, asks = stays.movable, books.grounds, horizon.asks
+    parts = [
+        (base, movable[base : base + size], table.cells[:, : min(size, len(movable) - base)], table.tasks)
+        for base, table, size in stays.movable_parts()
+    ]
+    attempts = int(np.count_nonzero(movable))
+    tasks = sum(int(cells[runs.MANY][are_movable].sum()) for _, are_movable, cells, _ in parts)
+    rows, first = np.zeros(attempts, np.int64), np.zeros(attempts + 1, np.int64)
+    moves, owner, above = np.zeros(tasks * TASK, np.int64), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
+    size = books.of([0, 0])
+    for base, are_movable, cells, theirs in parts:
+        books.kernels.list_tenants(
+            are_movable,
+            cells[runs.FIRST],
+            cells[runs.MANY],
+            cells[runs.PROFILE],
+            theirs,
+            asks.first_group,
+            asks.groups,
+            stays.resident.on(grounds),
+            size,
+            base,
+            rows,
+            first,
+            moves,
+            owner,
+            above,
+        )
+    attempts, tasks = int(size[0]), int(size[1])
+    rows, moves = rows[:attempts], moves[: tasks * TASK]
+    begin, here = np.zeros(len(grounds.names) + 1, np.int64), np.zeros(tasks, np.int64)
+    books.kernels.sort_tenants(moves, begin, here)
+    place = np.full(len(movable), -1, np.int64)
+    place[rows] = np.arange(attempts)
     return _Columns(
-        grounds=books.grounds,
+        grounds=grounds,
         rows=rows,
-        first=np.concatenate([np.zeros(1, np.int64), np.cumsum(stays.column(runs.MANY, rows))]),
+        rank=stays.column(runs.CLASS, rows),
+        started=stays.column(runs.STARTED, rows),
+        ends=stays.column(runs.END, rows),
+        mark=stays.column(runs.MARK, rows),
+        cluster=stays.column(runs.CLUSTER, rows),
+        first=first[: attempts + 1],
         moves=moves,
-        owner=owner,
-        above=tasks[:, runs.ABOVE].copy(),
-        begin=np.asarray(begin, np.int64),
-        here=np.asarray(here, np.int64),
+        owner=owner[:tasks],
+        above=above[:tasks],
+        begin=begin,
+        here=here,
         place=place,
     )

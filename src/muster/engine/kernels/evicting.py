@@ -39,24 +39,11 @@ from muster.engine.kernels.placing import (
 )
 from muster.engine.kernels.sets import ask_of, includes, place_of, set_of
 
+BLOCK = 64  # nodes, the cheapest of which is kept until one of them changes
+UNKNOWN = -2
+
 TOO_DEAR, NO_ROOM_TO_LOG, TIED = -1, -2, -3
 """Why nothing was chosen: some task fits nowhere, whoever leaves; the log is too short; two could not be told apart."""
-
-
-@kernel
-def sort_tenants(moves: Cells, begin: Cells, here: Cells) -> None:
-    """Tasks by node: on a node they stay in order. `begin` has one more number than there are nodes, all 0."""
-    for each in range(0, len(moves), TASK):
-        begin[moves[each + TASK_NODE] + 1] += 1
-    for node in range(1, len(begin)):
-        begin[node] += begin[node - 1]
-    for task in range(len(here) - 1, -1, -1):  # fills every node from its end, and leaves its beginning behind
-        node = moves[task * TASK + TASK_NODE]
-        begin[node + 1] -= 1
-        here[begin[node + 1]] = task
-    for node in range(len(begin) - 1):
-        begin[node] = begin[node + 1]
-    begin[len(begin) - 1] = len(here)
 
 
 @kernel
@@ -69,6 +56,7 @@ def choose_for_group(
     tenants: Tenants,
     units: Units,
     costs: Cells,
+    best: Cells,
     seen: Cells,
     chosen: Cells,
     group: int,
@@ -80,18 +68,19 @@ def choose_for_group(
     """Put so many tasks of a group where they cost least, and let those go who must; returns how many tasks go.
 
     `chosen` gets those tasks behind the ones it has, which chosen[0] counts. `seen[0]`: as of which change the costs
-    are known, -1 if not at all. The log has room for `log` more tasks. What was done is left to be undone.
+    are known, -1 if not at all; `best`: the cheapest node of each block. The log has room for `log` more tasks. What was
+    done is left to be undone.
     """
     ask = ask_of(ground, group)
     if ground[ask + NEVER]:
         return TOO_DEAR
     units.many[1] = 0
-    bring_up_to_date(ground, books, trial, tenants, costs, seen, ask, cluster, limit)
+    bring_up_to_date(ground, books, trial, tenants, costs, best, seen, ask, cluster, limit)
     before = chosen[0]
     for placed in range(width):
         if units.many[1]:
             return TIED
-        node = cheapest(ground, books, trial, starts, tenants, units, costs, ask, limit)
+        node = cheapest(ground, books, trial, starts, tenants, units, costs, best, ask, limit)
         if node < 0:
             return TOO_DEAR
         # The log must also take the node itself, twice: what is put on it, and what is tried there.
@@ -101,14 +90,14 @@ def choose_for_group(
         let_go(ground, books, index, trial, starts, tenants, units, costs, chosen, ask, limit, node)
         trial[PLACED] = 0
         fill_node(ground, books, index, trial, ask, node, 1)
-        estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
+        estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
         for each in range(first, chosen[0]):
             owner = tenants.owner[chosen[1 + each]]
             if each > first and tenants.owner[chosen[each]] == owner:
                 continue
             for task in range(tenants.first[owner], tenants.first[owner + 1]):
                 other = tenants.moves[task * TASK + TASK_NODE]
-                estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, other)
+                estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, other)
     return TIED if units.many[1] else chosen[0] - before
 
 
@@ -119,6 +108,7 @@ def bring_up_to_date(
     trial: Cells,
     tenants: Tenants,
     costs: Cells,
+    best: Cells,
     seen: Cells,
     ask: int,
     cluster: int,
@@ -128,11 +118,11 @@ def bring_up_to_date(
     changes, size = books[CHANGES], books[RING_SIZE]
     if seen[0] < 0 or changes - seen[0] > size:
         for node in range(ground[NODES]):
-            estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
     else:
         for change in range(seen[0], changes):
             node = books[RING + (change & (size - 1))]
-            estimate_if_open(ground, books, trial, tenants, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
     seen[0] = changes
 
 
@@ -143,6 +133,7 @@ def estimate_if_open(
     trial: Cells,
     tenants: Tenants,
     costs: Cells,
+    best: Cells,
     ask: int,
     cluster: int,
     limit: int,
@@ -152,6 +143,7 @@ def estimate_if_open(
     mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
     if includes(ground, mask, node) and includes(ground, place, node):
         estimate(ground, books, trial, tenants, costs, ask, limit, node)
+        best[node // BLOCK] = UNKNOWN
 
 
 @kernel
@@ -163,20 +155,48 @@ def cheapest(
     tenants: Tenants,
     units: Units,
     costs: Cells,
+    best: Cells,
     ask: int,
     limit: int,
 ) -> int:
     """The node that costs least, the first of equals; -1 if there is none."""
-    best = -1
-    for node in range(ground[NODES]):
-        if costs[node * COST + POSSIBLE] == NO or (best >= 0 and not is_cheaper(costs, node, best)):
+    found = -1
+    for block in range(len(best)):
+        if best[block] == UNKNOWN:
+            last = min((block + 1) * BLOCK, ground[NODES])
+            best[block] = cheapest_of(
+                ground, books, trial, starts, tenants, units, costs, ask, limit, block * BLOCK, last
+            )
+        if best[block] >= 0 and (found < 0 or is_cheaper(costs, best[block], found)):
+            found = best[block]
+    return found
+
+
+@kernel
+def cheapest_of(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    ask: int,
+    limit: int,
+    first: int,
+    last: int,
+) -> int:
+    """The cheapest of some nodes; those that are estimated are appraised only if they may be."""
+    found = -1
+    for node in range(first, last):
+        if costs[node * COST + POSSIBLE] == NO or (found >= 0 and not is_cheaper(costs, node, found)):
             continue
         if costs[node * COST + POSSIBLE] == MAYBE:
             appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
-            if costs[node * COST + POSSIBLE] == NO or (best >= 0 and not is_cheaper(costs, node, best)):
+            if costs[node * COST + POSSIBLE] == NO or (found >= 0 and not is_cheaper(costs, node, found)):
                 continue
-        best = node
-    return best
+        found = node
+    return found
 
 
 @kernel
