@@ -34,7 +34,7 @@ SHARED = [_node("n1", "p1"), _node("n2", "p1", "p2", "p3"), _node("n3", "p2"), _
 
 
 @pytest.mark.parametrize(
-    ("nodes", "pools", "members"),
+    "nodes, pools, members",
     [
         pytest.param(TWO, ["p1"], {"": ["n3"], "p1": ["n1", "n2"]}, id="a node that no pool selects is in the default"),
         pytest.param(TWO, ["p1", "p2"], {"p1": ["n1", "n2"], "p2": ["n3"]}, id="AIB-N1 a new pool takes its nodes"),
@@ -73,7 +73,7 @@ def test_a_selector_without_labels_selects_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "home", "clusters"),
+    "profile, home, clusters",
     [
         pytest.param(_profile("p1"), "p1", ("east",), id="a job goes only to clusters that have its pool"),
         pytest.param(_profile("p1", "west"), "", ("west",), id="where none has it, the default pool"),
@@ -98,7 +98,7 @@ def test_the_default_pool_preempts_only_where_there_is_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pools", "lenders"),
+    "pools, lenders",
     [
         pytest.param([_pool("a"), _pool("b"), _pool("c")], ("", "b", "c"), id="everyone who shares, the default too"),
         pytest.param([_pool("a", borrows_from=("b",)), _pool("b"), _pool("c")], ("b",), id="only those it names"),

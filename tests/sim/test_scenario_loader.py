@@ -508,7 +508,7 @@ def test_an_event_may_name_a_node_that_another_adds() -> None:
     "text, path, says",
     [
         pytest.param(
-            "job: []", "job", "did you mean jobs? the keys here are calendar, clusters, config", id="an unknown key"
+            "job: []", "job", "did you mean jobs? the keys here are budgets, calendar, clusters", id="an unknown key"
         ),
         pytest.param("jobs: {}", "jobs", "a mapping is not allowed: a list", id="a mapping for a list"),
         pytest.param("jobs: [5]", "jobs[0]", "'5' is not allowed: a mapping", id="a number for a mapping"),
@@ -1233,3 +1233,51 @@ def test_big_files_load_fast(text: str, jobs: int, most_s: float) -> None:
 
     assert len(parse(text).jobs) == jobs
     assert time.process_time() - started < most_s
+
+
+# --- disruption budgets -----------------------------------------------------------------------------------
+
+TRAIN = "jobs: [{name: train, groups: [{name: worker, count: 4}, {name: ps, count: 1}]}, {name: many, count: 3}]\n"
+
+
+def test_budgets_are_read() -> None:
+    text = world(TRAIN + "budgets: [{job: train, group: worker, minAvailable: 3}, {job: many-1, minAvailable: 1}]")
+
+    assert [(it.job, it.min_available) for it in parse(text).budgets] == [("many-1", 1), ("train", 3)]
+
+
+@pytest.mark.parametrize(
+    "budget, problem",
+    [
+        pytest.param(
+            "{job: nobody, minAvailable: 1}",
+            "budgets[0].job: 'nobody' is not allowed: a job of this file: many, train; where it has a count one of its "
+            "jobs, such as nobody-0",
+            id="a job that is not there",
+        ),
+        pytest.param(
+            "{job: train, minAvailable: 1}",
+            "budgets[0].group: missing: a group of that job: ps, worker",
+            id="which of two groups",
+        ),
+        pytest.param(
+            "{job: train, group: master, minAvailable: 1}",
+            "budgets[0].group: 'master' is not allowed: a group of that job: ps, worker",
+            id="a group that is not there",
+        ),
+        pytest.param(
+            "{job: train, group: ps}",
+            "budgets[0].minAvailable: missing: a whole number from 0 to 2147483647",
+            id="no number",
+        ),
+        pytest.param(
+            "{job: train, group: ps, minAvailable: 1}, {job: train, group: ps, minAvailable: 2}",
+            "budgets[1].job: 'train' is not allowed: a budget for ps of that job is on line 4: one is enough",
+            id="two for one group",
+        ),
+    ],
+)
+def test_a_budget_that_is_wrong(budget: str, problem: str) -> None:
+    (found,) = problems_of(world(TRAIN + f"budgets: [{budget}]"))
+
+    assert str(found) == f"line 4: {problem}"

@@ -105,10 +105,12 @@ class Search:
         groups = self.head.profile.groups
         is_close = any(group.is_close for group in groups)
         chosen = None if is_close else self._cheapest()
-        if (chosen is None or not fits(chosen)) and (is_close or len(groups) > 1):
+        if chosen is not None and not fits(chosen):
+            chosen = None
+        if chosen is None and (is_close or len(groups) > 1):
             chosen = self._near(fits)
-        if chosen is None or not fits(chosen):
-            return None
+        if chosen is None or len(chosen) == 1:  # without anyone going the head does not fit: it has tried
+            return chosen
         return minimal(sorted(chosen, key=self._going, reverse=True), fits)
 
     # -- task by task ----------------------------------------------------------------------------------
@@ -153,11 +155,13 @@ class Search:
         """Where the head would go if all of them were gone, as many of those there as it takes, in order."""
         near = self._those_near()
         near.sort(key=self._going)
-        least, most = 0, len(near)
+        if not near or not fits(merged(near)):
+            return None
+        least, most = 1, len(near)
         while least < most:
             middle = (least + most) // 2
             least, most = (least, middle) if fits(merged(near[:middle])) else (middle + 1, most)
-        return merged(near[:most]) if near else None
+        return merged(near[:most])
 
     def _those_near(self) -> list[Unit]:
         """The units on the nodes where the head would go if everyone it may take from were gone."""

@@ -68,8 +68,8 @@ def choose_for_group(
     """Put so many tasks of a group where they cost least, and let those go who must; returns how many tasks go.
 
     `chosen` gets those tasks behind the ones it has, which chosen[0] counts. `seen[0]`: as of which change the costs
-    are known, -1 if not at all; `best`: the cheapest node of each block. The log has room for `log` more tasks. What was
-    done is left to be undone.
+    are known, -1 if not at all; `best`: the cheapest node of each block. The log has room for `log` more tasks. What
+    was done is left to be undone.
     """
     ask = ask_of(ground, group)
     if ground[ask + NEVER]:
