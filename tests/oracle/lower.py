@@ -50,9 +50,11 @@ class Lower:
         is_close = any(group.is_close for group in groups)
         chosen = None if is_close else self._cheapest(span)
         span.undo()
-        if (chosen is None or not fits(chosen)) and (is_close or len(groups) > 1):
+        if chosen is not None and not fits(chosen):
+            chosen = None
+        if chosen is None and (is_close or len(groups) > 1):
             chosen = self._near(fits, span.at([0]))
-        if chosen is None or not fits(chosen):
+        if chosen is None:
             return None
         return minimal(sorted(chosen, key=self._going, reverse=True), fits)
 
@@ -156,7 +158,9 @@ class Lower:
         nodes = {task.node for task in tasks}
         near = [unit for unit in self.units if any(task.node in nodes for task in unit.tasks)]
         near.sort(key=self._going)
-        least, most = 0, len(near)
+        if not near or not fits(merged(near)):
+            return None
+        least, most = 1, len(near)
         while least < most:
             middle = (least + most) // 2
             least, most = (least, middle) if fits(merged(near[:middle])) else (middle + 1, most)
