@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.calibration import calibration
+from bench.classes import class_preemption
 from bench.elastic import elastic
 from bench.growth import growth
 from bench.kinds import gpus, profiles, selectors, topology
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "topology": topology,
     "profiles": profiles,
     "preemption": preemption,
+    "class-preemption": class_preemption,
     "elastic": elastic,
     "growth": growth,
     "memory": memory,

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from muster.model import events as ev
+from muster.model.budgets import Budget
 from muster.model.calendar import Window
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
@@ -344,8 +345,10 @@ def scenario_of(
     for number, each in enumerate(events if allowed.script else []):
         script += _happening(allowed, _chance("event", each), number, fleet, machines, lines, entries)
     user = User(name="u", quota=_quota(_chance("user", seed)))
+    budgets = _budgets(_chance("budgets", seed), entries) if allowed.classes else ()
     return Scenario(
         policy=_policy(allowed, _chance("policy", seed)),
+        budgets=budgets,
         clusters=tuple(fleet),
         nodes=tuple(machines),
         pools=tuple(_pools(_chance("pools", seed))) if knobs.pools == "on" else (),
@@ -485,7 +488,7 @@ def _entry(
     if knobs.lifetimes:
         optional["lifetime_ms"] = chance.choice([None, 0, 0, _seconds(chance, 1, 5, 10, 30)])
     if knobs.classes:
-        optional["priority_class"] = chance.choice([0, 0, 0, 5])
+        optional["priority_class"] = chance.choice([0, 0, 0, 5, 5, 9, -1])
         optional["priority"] = chance.choice([0, 0, 1, 2])
     if knobs.after and earlier and chance.random() < 0.25:
         optional["after"] = (chance.choice(earlier),)
@@ -512,6 +515,15 @@ def _entry(
     if knobs.width == "on" and job.profile.is_elastic and runtime_ms is not None and chance.random() < 0.5:
         runtime_ms, work_ms = None, 3 * runtime_ms
     return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work_ms=work_ms) for each in names]
+
+
+def _budgets(chance: Random, entries: list[ScriptJob]) -> tuple[Budget, ...]:
+    """Disruption budgets for some of the jobs."""
+    chosen = [entry.job for entry in entries if chance.random() < 0.3]
+    return tuple(
+        Budget(job=job.id, group=chance.choice(job.profile.groups).name, min_available=chance.randint(0, 4))
+        for job in chosen
+    )
 
 
 def _groups(knobs: Knobs, chance: Random) -> tuple[TaskGroup, ...]:

@@ -23,7 +23,6 @@ from muster.model.reasons import Reason
 from muster.sim.checker import check
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.loader import load
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.script import ACTIONS
 from muster.sim.scenario.world import QUEUE_KEYS
 from muster.sim.simulate import Simulation
@@ -209,6 +208,16 @@ CLAIMS = [
     pytest.param("pools-borrow", borrowed_at(40), {"vision": 4}, id="and all of it when it is idle again"),
     pytest.param("preemption", starts("serve"), [10], id="nobody is preempted before the lifetime is over"),
     pytest.param("preemption", starts("more"), [40], id="nobody is pushed below its share"),
+    pytest.param(
+        "classes",
+        lambda it: sorted(evictions(it)),
+        [
+            *((f"new-{number}", "urgent", "class") for number in range(3)),
+            *((f"old-{number}", f"page-{1 - number}", "class") for number in range(2)),
+        ],
+        id="a higher class takes the newest that violate no budget, and nobody of its own class",
+    ),
+    pytest.param("classes", starts("late"), [15], id="who is of the lowest class waits"),
     pytest.param("quotas", reasons("model-2"), ["QUOTA"], id="the queue's quota holds back GPU jobs"),
     pytest.param("quotas", starts("prepare"), [1], id="CPU jobs pass GPU jobs at their quota"),
     pytest.param("quotas", reasons("ada-2"), ["USER_QUOTA"], id="the user's quota holds back her jobs"),
@@ -290,7 +299,7 @@ def test_the_readme_shows_real_output(monkeypatch):
     assert _fenced("README.md", "yaml") == [re.sub(r"\A(#.*\n)+", "", file.read_text())]
 
 
-@pytest.mark.parametrize("page, count", [("races", 2), ("pools", 1)])
+@pytest.mark.parametrize("page, count", [("races", 2), ("pools", 1), ("queues", 1)])
 def test_a_page_shows_real_output(page, count, monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     blocks = _fenced(f"docs/concepts/{page}.md", "console")
@@ -347,11 +356,10 @@ def test_every_reason_has_a_section_with_its_facts_and_what_changes_it(reason):
     assert {happening.value for happening in reason.until if happening.value not in text} == set()
 
 
-def test_the_page_on_scenarios_names_every_event_and_every_key_that_is_not_supported_yet():
+def test_the_page_on_scenarios_names_every_event():
     text = (ROOT / "docs" / "scenarios.md").read_text()
-    later = {key.split(".")[1].split("=")[0].split(">")[0] for key in NOT_YET}
 
-    assert [name for name in (*ACTIONS, *QUEUE_KEYS, *sorted(later)) if f"`{name}" not in text] == []
+    assert [name for name in (*ACTIONS, *QUEUE_KEYS) if f"`{name}" not in text] == []
 
 
 def test_pages_quote_lines_that_examples_print():

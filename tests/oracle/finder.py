@@ -181,6 +181,7 @@ class Finder:
             empties={name: state.empty for name, state in self.horizon.states.items()},
             budgets=self._budgets,
             units=units,
+            starts=self.horizon.starts_from_now(job),
         )
         fits = partial(self._fits_without, job, cluster, self._beside_promises)
         few = lower.enough(self.horizon.span_from_now(job), fits)

@@ -121,6 +121,12 @@ class Horizon:
         # A promise that is due at this very moment is kept as well.
         return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))])
 
+    def starts_from_now(self, job: Job) -> list[int]:
+        """When the moments of that span are."""
+        end_ms = _end(self.now_ms, self.policy.bound_ms(job))
+        inside = [it for it in self.promised.values() if self.now_ms - 1 < it.reservation.start_ms < end_ms]
+        return [self.now_ms, *(it.reservation.start_ms for it in sorted(inside, key=lambda it: it.order))]
+
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
         return Span([self.now])

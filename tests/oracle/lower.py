@@ -41,6 +41,7 @@ class Lower:
     empties: Mapping[str, Room]
     budgets: Mapping[tuple[str, str], Budget]
     units: list[Unit]
+    starts: list[int]
     _gone: set[tuple[str, Task]] = field(default_factory=set)
 
     def enough(self, span: Span, fits: Fits) -> list[Unit] | None:
@@ -49,9 +50,11 @@ class Lower:
         is_close = any(group.is_close for group in groups)
         chosen = None if is_close else self._cheapest(span)
         span.undo()
-        if (chosen is None or not fits(chosen)) and (is_close or len(groups) > 1):
-            chosen = self._near(fits, Span(span.moments[:1]))
-        if chosen is None or not fits(chosen):
+        if chosen is not None and not fits(chosen):
+            chosen = None
+        if chosen is None and (is_close or len(groups) > 1):
+            chosen = self._near(fits, span.at([0]))
+        if chosen is None:
             return None
         return minimal(sorted(chosen, key=self._going, reverse=True), fits)
 
@@ -122,10 +125,11 @@ class Lower:
         for task in self._left(unit):
             if task.node == node and task not in above:
                 request = unit.run.job.profile.group(task.group).request
+                there = span.at(self._moments_of(unit.run))
                 if gives:
-                    span.give(node, request, task.devices, self.empties[node])
+                    there.give(node, request, task.devices, self.empties[node])
                 else:
-                    span.put(node, request, task.devices)
+                    there.put(node, request, task.devices)
 
     def _leave(self, span: Span, unit: Unit) -> None:
         """The unit is gone from all its nodes."""
@@ -133,22 +137,30 @@ class Lower:
             span.give(task.node, unit.run.job.profile.group(task.group).request, task.devices, self.empties[task.node])
             self._gone.add((unit.run.job.id, task))
 
+    def _moments_of(self, run: Running) -> list[int]:
+        """At which moments the run is there: not when it is stated to have left by then."""
+        now_ms = self.starts[0]
+        return [at for at, ms in enumerate(self.starts) if at == 0 or run.end_ms <= now_ms or run.end_ms > ms]
+
     # -- in order --------------------------------------------------------------------------------------
 
     def _near(self, fits: Fits, span: Span) -> list[Unit] | None:
         """Where the head would go if all of them were gone, as many of those there as it takes, in order."""
         for unit in self.units:
             if unit.whole:
-                self._leave(span, unit)
+                for task in unit.tasks:
+                    request = unit.run.job.profile.group(task.group).request
+                    span.give(task.node, request, task.devices, self.empties[task.node])
         tasks = Placer(self.fleet, span).place(self.head.profile, self.cluster, self.head.profile.least_widths)
         span.undo()
-        self._gone.clear()
         if tasks is None:
             return None
         nodes = {task.node for task in tasks}
         near = [unit for unit in self.units if any(task.node in nodes for task in unit.tasks)]
         near.sort(key=self._going)
-        least, most = 0, len(near)
+        if not near or not fits(merged(near)):
+            return None
+        least, most = 1, len(near)
         while least < most:
             middle = (least + most) // 2
             least, most = (least, middle) if fits(merged(near[:middle])) else (middle + 1, most)

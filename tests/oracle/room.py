@@ -6,6 +6,8 @@ takes from all of them. Trials leave no trace: `undo` to a mark restores what wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from muster.model.nodes import Request, Room
 
 Rooms = dict[str, Room]
@@ -42,6 +44,12 @@ class Span:
         for rooms in self.moments:
             self._set(rooms, node, rooms[node].take(request, devices))
         return devices
+
+    def at(self, places: Iterable[int]) -> Span:
+        """Only some of its moments; what is done there is undone here."""
+        part = Span([self.moments[place] for place in places])
+        part._log = self._log
+        return part
 
     def put(self, node: str, request: Request, devices: tuple[int, ...]) -> None:
         """Put a task on the node, on these very devices, fitting or not."""

@@ -42,7 +42,6 @@ from muster.model.queues import Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, Weights
 from muster.sim.scenario.jobs import MOST_JOBS
 from muster.sim.scenario.loader import load, parse
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import Problem, ScenarioError
 from muster.sim.scenario.scenario import Scenario
 
@@ -511,7 +510,7 @@ def test_an_event_may_name_a_node_that_another_adds() -> None:
     "text, path, says",
     [
         pytest.param(
-            "job: []", "job", "did you mean jobs? the keys here are calendar, clusters, config", id="an unknown key"
+            "job: []", "job", "did you mean jobs? the keys here are budgets, calendar, clusters", id="an unknown key"
         ),
         pytest.param("jobs: {}", "jobs", "a mapping is not allowed: a list", id="a mapping for a list"),
         pytest.param("jobs: [5]", "jobs[0]", "'5' is not allowed: a mapping", id="a number for a mapping"),
@@ -898,24 +897,6 @@ def test_a_problem_reads_as_one_sentence() -> None:
     (problem,) = problems_of("jobs:\n- name: a\n  cpu: '-1'\n")
 
     assert str(problem) == ("line 3: jobs[0].cpu: '-1' is not allowed: a Kubernetes quantity >= 0 such as 500m or 2")
-
-
-@pytest.mark.parametrize(
-    "text, path, key",
-    [
-        pytest.param("budgets: []", "budgets", "scenario.budgets", id="disruption budgets"),
-    ],
-)
-def test_what_is_not_supported_yet_says_so(text: str, path: str, key: str) -> None:
-    (problem,) = problems_of(text)
-
-    assert problem == Problem(path, len(text.splitlines()), f"not supported yet: {NOT_YET[key]}")
-
-
-def test_every_entry_of_the_table_of_what_is_not_supported_is_tested() -> None:
-    (mark,) = test_what_is_not_supported_yet_says_so.pytestmark  # type: ignore[attr-defined]
-
-    assert {row.values[2] for row in mark.args[1]} == set(NOT_YET)
 
 
 def test_circles_are_all_named() -> None:
@@ -1433,3 +1414,51 @@ def test_big_files_load_fast(text: str, jobs: int, most_s: float) -> None:
 
     assert len(parse(text).jobs) == jobs
     assert time.process_time() - started < most_s
+
+
+# --- disruption budgets -----------------------------------------------------------------------------------
+
+TRAIN = "jobs: [{name: train, groups: [{name: worker, count: 4}, {name: ps, count: 1}]}, {name: many, count: 3}]\n"
+
+
+def test_budgets_are_read() -> None:
+    text = world(TRAIN + "budgets: [{job: train, group: worker, minAvailable: 3}, {job: many-1, minAvailable: 1}]")
+
+    assert [(it.job, it.min_available) for it in parse(text).budgets] == [("many-1", 1), ("train", 3)]
+
+
+@pytest.mark.parametrize(
+    "budget, problem",
+    [
+        pytest.param(
+            "{job: nobody, minAvailable: 1}",
+            "budgets[0].job: 'nobody' is not allowed: a job of this file: many, train; where it has a count one of its "
+            "jobs, such as nobody-0",
+            id="a job that is not there",
+        ),
+        pytest.param(
+            "{job: train, minAvailable: 1}",
+            "budgets[0].group: missing: a group of that job: ps, worker",
+            id="which of two groups",
+        ),
+        pytest.param(
+            "{job: train, group: master, minAvailable: 1}",
+            "budgets[0].group: 'master' is not allowed: a group of that job: ps, worker",
+            id="a group that is not there",
+        ),
+        pytest.param(
+            "{job: train, group: ps}",
+            "budgets[0].minAvailable: missing: a whole number from 0 to 2147483647",
+            id="no number",
+        ),
+        pytest.param(
+            "{job: train, group: ps, minAvailable: 1}, {job: train, group: ps, minAvailable: 2}",
+            "budgets[1].job: 'train' is not allowed: a budget for ps of that job is on line 4: one is enough",
+            id="two for one group",
+        ),
+    ],
+)
+def test_a_budget_that_is_wrong(budget: str, problem: str) -> None:
+    (found,) = problems_of(world(TRAIN + f"budgets: [{budget}]"))
+
+    assert str(found) == f"line 4: {problem}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -195,9 +196,9 @@ class Finder:
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
         searches = (
-            partial(self._in_place_of_lower, job, only_borrowers=True),
+            partial(self.in_place_of_lower, job, only_borrowers=True),
             partial(self._in_place_of, job, clusters, blocked),
-            partial(self._in_place_of_lower, job, only_borrowers=False),
+            partial(self.in_place_of_lower, job, only_borrowers=False),
         )
         for search in searches:
             for cluster in clusters:
@@ -216,7 +217,7 @@ class Finder:
                     )
         return None
 
-    def _in_place_of_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> Taken | None:
+    def in_place_of_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> Taken | None:
         """Which borrowers, or borrowers and lower classes, must go, whatever their age; no promise is passed."""
         limit = BORROWER + 1 if only_borrowers else job.priority_class
         if self.horizon.stays.lowest_class >= limit:
@@ -235,22 +236,25 @@ class Finder:
     def _taken_from(self, search: Search) -> Taken | None:
         """The head in the place of those it finds, if they are not too many for one turn."""
         job, cluster = search.head, search.cluster
-        careful = partial(self._beside_promises, job, cluster)
-        units = search.enough(partial(self._fits_without, job, cluster, careful))
+        units = search.enough(partial(self._fits_beside_promises, job, cluster))
         if units is None or len(by_run(units)) > self.policy.evictions_per_turn - self._evicted:
             return None
-        if self.horizon.promised:
-            found = careful(units)
+        if not self._is_apart(units):
+            found = self._beside_promises(job, cluster, units)
             return found and Taken(units=units, tasks=found[0], horizon=found[1], by_right=False)
-        tasks = self._placed_without(job, cluster, units)
+        undo, tasks = self.horizon.place_in_place_of(_gone(units), job, cluster)
+        if tasks is not None and not self.horizon.promised:
+            undo()
+            units = self._needed(job, tasks, units)
+            undo = self.horizon.put_in_place_of(_gone(units), job, tasks)
         if tasks is None:
             return None
-        needed = self._needed(job, tasks, units)
-        if self.policy.preemption is Preemption.ON:  # where there is no promise, rooms are changed in place
-            for unit in by_run(needed):
-                self.horizon.evict(unit.run, unit.tasks)
-            self.horizon.now.take_all(job.profile, tasks)
-        return Taken(units=needed, tasks=tasks, horizon=None, by_right=False)
+        if self.policy.preemption is not Preemption.ON:
+            undo()
+        else:
+            for run, gone in _gone(units):
+                self.horizon.leave(run, gone)
+        return Taken(units=units, tasks=tasks, horizon=None, by_right=False)
 
     def _in_place_of(self, job: Job, clusters: tuple[str, ...], blocked: Blocked, cluster: str) -> Taken | None:
         """Who must go in this cluster for fairness, and where the head starts then."""
@@ -335,20 +339,33 @@ class Finder:
 
     def _with_in_place_of(self, job: Job, tasks: Tasks, units: list[Unit]) -> Horizon:
         """The horizon with these tasks on their nodes and the units gone."""
-        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        horizon = self.horizon.fork_without(_gone(units))
         horizon.now.take_all(job.profile, tasks)
         return horizon
 
+    def _fits_beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+        """Whether the job could start in the way of no promise if these units were gone."""
+        if not self._is_apart(units):
+            careful = partial(self._beside_promises, job, cluster)
+            return self._fits_without(job, cluster, careful, units)
+        undo, tasks = self.horizon.place_in_place_of(_gone(units), job, cluster)
+        undo()
+        return tasks is not None
+
+    def _is_apart(self, units: list[Unit]) -> bool:
+        """Whether no promise counts on the nodes that they leave: then each room changes just by what they leave."""
+        promised = {task.node for it in self.horizon.promised.values() for task in it.reservation.tasks}
+        return promised.isdisjoint(task.node for unit in units for task in unit.tasks)
+
     def _beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone, in the way of no promise."""
-        horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
+        horizon = self.horizon.fork_without(_gone(units))
         tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, job.profile.least_widths)
         return None if tasks is None else (tasks, horizon)
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
-        gone = [(unit.run, unit.tasks) for unit in by_run(units)]
-        horizon = self.horizon.fork_without(gone)
+        horizon = self.horizon.fork_without(_gone(units))
         least = job.profile.least_widths
         tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
@@ -359,6 +376,11 @@ class Finder:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
         return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
+
+
+def _gone(units: Iterable[Unit]) -> list[tuple[Running, Tasks]]:
+    """The tasks of each job that go."""
+    return [(unit.run, unit.tasks) for unit in by_run(units)]
 
 
 def _resource(shortage: Shortage) -> str:

@@ -71,6 +71,7 @@ _FIRST_TO_TRY = 256  # of those who leave
 _REMEMBERED = 4  # sets of promises
 
 Kept = tuple[Job, Reservation, Rooms]
+Gone = Sequence[tuple[Running, Tasks]]
 
 
 class Horizon:
@@ -88,7 +89,7 @@ class Horizon:
         self._known: list[tuple[int, list[Kept]]] = []  # promises that were kept together, when so many had moved
         self.spare: SpareOn | None = None
 
-    def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
+    def fork_without(self, victims: Gone) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
         other = object.__new__(Horizon)
         other.fleet, other.policy, other.now_ms, other.asks = self.fleet, self.policy, self.now_ms, self.asks
@@ -105,6 +106,10 @@ class Horizon:
     def evict(self, run: Running, tasks: tuple[Task, ...]) -> None:
         """These tasks of a run are gone, in place. Promises are to be renewed."""
         self.now.give_all(run.job.profile, tasks)
+        self.leave(run, tasks)
+
+    def leave(self, run: Running, tasks: tuple[Task, ...]) -> None:
+        """These tasks of a run stay no longer; the rooms are written already."""
         self.stays.leave(self.stays.row_of(run))
         if left := tuple(task for task in run.tasks if task not in tasks):
             self.stays.start(replace(run, tasks=left))
@@ -138,6 +143,41 @@ class Horizon:
 
         return undo, tasks
 
+    def place_in_place_of(self, gone: Gone, job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
+        """The job's tasks at its min if these tasks were gone, taken in place; and how to undo all of it.
+
+        Only right if no promise counts on nodes that they are on.
+        """
+        trials = []
+        for rooms, present in self._rooms_of(gone):
+            trials.append(span := Span([rooms]))
+            span.give_all([(run.job.profile, tasks) for run, tasks in present])
+        span = self.span_from_now(job)
+        tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
+
+        def undo() -> None:
+            for trial in (span, *trials):
+                trial.undo()
+
+        return undo, tasks
+
+    def put_in_place_of(self, gone: Gone, job: Job, tasks: Tasks) -> Callable[[], None]:
+        """Where there is no promise: these very tasks of a job in the place of others; returns how to undo it."""
+        span = Span([self.now])
+        span.give_all([(run.job.profile, theirs) for run, theirs in gone])
+        for task in tasks:
+            span.put(task.node, job.profile.group(task.group), task.devices)
+        return span.undo
+
+    def _rooms_of(self, gone: Gone) -> Iterator[tuple[Rooms, Gone]]:
+        """The rooms of each moment, and which of these are there then."""
+        yield self.now, gone
+        for it in self.promised.values():
+            start_ms = it.reservation.start_ms
+            present = [(run, tasks) for run, tasks in gone if run.end_ms <= self.now_ms or run.end_ms > start_ms]
+            if present:
+                yield it.rooms, present
+
     def _rooms_with(self, rows: Ints) -> Iterator[tuple[Rooms, Ints]]:
         """The rooms of each moment, and which of these are there then."""
         yield self.now, rows
@@ -168,8 +208,15 @@ class Horizon:
 
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
+        return Span([self.now, *(it.rooms for it in self._promised_from_now(job))])
+
+    def starts_from_now(self, job: Job) -> list[int]:
+        """When the moments of that span are."""
+        return [self.now_ms, *(it.reservation.start_ms for it in self._promised_from_now(job))]
+
+    def _promised_from_now(self, job: Job) -> list[Promised]:
         # A promise that is due at this very moment is kept as well.
-        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))])
+        return self._promised_within(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))
 
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
@@ -195,8 +242,12 @@ class Horizon:
 
     def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
         """Rooms at the promised moments strictly between two others."""
+        return [it.rooms for it in self._promised_within(start_ms, end_ms)]
+
+    def _promised_within(self, start_ms: int, end_ms: int) -> list[Promised]:
+        """The promises for moments strictly between two others, first start first."""
         inside = [it for it in self.promised.values() if start_ms < it.reservation.start_ms < end_ms]
-        return [it.rooms for it in sorted(inside, key=lambda it: it.order)]
+        return sorted(inside, key=lambda it: it.order)
 
     # -- promises --------------------------------------------------------------------------------------
 

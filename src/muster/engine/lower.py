@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from muster.engine import runs
 from muster.engine.grounds import blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing, evicting
 from muster.engine.kernels.placing import Cells
 from muster.engine.placement import Placer
 from muster.engine.rooms import Span
-from muster.engine.stays import BORROWER
+from muster.engine.stays import BORROWER, Flags
 from muster.engine.tenants import Tenants
 from muster.engine.victims import Fits, Unit, merged, minimal
 from muster.model.budgets import Budget
@@ -39,6 +36,7 @@ class _Costs:
     """What nodes cost, and as of which change that is known."""
 
     cells: Cells
+    best: Cells
     seen: Cells
 
 
@@ -93,20 +91,26 @@ class Search:
 
     def has_anyone(self) -> bool:
         """Whether there is anyone in the cluster whom the head may take from."""
-        stays = self.horizon.stays
-        number = stays.resident.clusters.number(self.cluster)
-        is_here = (np.asarray(self._tenants.cells.rank) < self._limit) & self._tenants.is_left(self._barred)
-        return bool((is_here & (stays.column(runs.CLUSTER, self._tenants.rows) == number)).any())
+        return bool(self._in_reach().any())
+
+    def _in_reach(self) -> Flags:
+        """Which tenants the head may take from."""
+        number = self.horizon.stays.resident.clusters.number(self.cluster)
+        is_there = self._tenants.is_left(self._barred)
+        in_reach: Flags = is_there & (self._tenants.rank < self._limit) & (self._tenants.cluster == number)
+        return in_reach
 
     def enough(self, fits: Fits) -> list[Unit] | None:
         """Those who go; None if nothing is enough."""
         groups = self.head.profile.groups
         is_close = any(group.is_close for group in groups)
         chosen = None if is_close else self._cheapest()
-        if (chosen is None or not fits(chosen)) and (is_close or len(groups) > 1):
+        if chosen is not None and not fits(chosen):
+            chosen = None
+        if chosen is None and (is_close or len(groups) > 1):
             chosen = self._near(fits)
-        if chosen is None or not fits(chosen):
-            return None
+        if chosen is None or len(chosen) == 1:  # without anyone going the head does not fit: it has tried
+            return chosen
         return minimal(sorted(chosen, key=self._going, reverse=True), fits)
 
     # -- task by task ----------------------------------------------------------------------------------
@@ -151,19 +155,18 @@ class Search:
         """Where the head would go if all of them were gone, as many of those there as it takes, in order."""
         near = self._those_near()
         near.sort(key=self._going)
-        least, most = 0, len(near)
+        if not near or not fits(merged(near)):
+            return None
+        least, most = 1, len(near)
         while least < most:
             middle = (least + most) // 2
             least, most = (least, middle) if fits(merged(near[:middle])) else (middle + 1, most)
-        return merged(near[:most]) if near else None
+        return merged(near[:most])
 
     def _those_near(self) -> list[Unit]:
         """The units on the nodes where the head would go if everyone it may take from were gone."""
         stays, tenants, books = self.horizon.stays, self._tenants, self.horizon.now.books
-        is_lower = (np.asarray(tenants.cells.rank) < self._limit) & tenants.is_left(self._barred)
-        number = stays.resident.clusters.number(self.cluster)
-        rows = tenants.rows[is_lower]
-        rows = rows[stays.column(runs.CLUSTER, rows) == number]
+        rows = tenants.rows[self._in_reach()]
         lean = self.horizon.now.copy()
         lean.give_back(books.from_array(stays.moves_of(rows, books.grounds, self.horizon.asks)[0]))
         tasks = Placer(Span([lean])).place(self.head.profile, self.cluster, self.head.profile.least_widths)
@@ -232,21 +235,26 @@ class _Trial:
         search, span = self._search, self._span
         books, grounds = span.books, span.books.grounds
         shape, cluster = grounds.shape_of(search.head.profile), grounds.cluster_number[search.cluster]
+        starts = search.horizon.starts_from_now(search.head)
         for group, width in zip(shape.groups, shape.least, strict=True):
             ground, cells, index, _, trial = span.cells(self._room)
             key = (group, cluster, search._limit, *(rooms.birth for rooms in span.moments))
             costs = search._costs.get(key)
             if costs is None:
                 blank = blank_cells(len(grounds.names) * costing.COST, listed=books.listed)
-                costs = search._costs[key] = _Costs(blank, books.of([-1]))
+                blocks = -(-len(grounds.names) // evicting.BLOCK)
+                best = books.of([evicting.UNKNOWN] * blocks)
+                costs = search._costs[key] = _Costs(blank, best, books.of([-1]))
             result = books.kernels.choose_for_group(
                 ground,
                 cells,
                 index,
                 trial,
+                books.of(starts),
                 self._tenants.cells,
                 self._tenants.units,
                 costs.cells,
+                costs.best,
                 costs.seen,
                 self._chosen,
                 group,

@@ -295,6 +295,7 @@ class Roll:
         number = self.queues.number(name)
         while number >= len(self._heads):
             self._heads.grow()
+            self._lined_up = (NONE, {})  # a queue without jobs has its place in line too
         return number
 
     def add(self, job: Job) -> None:

@@ -29,6 +29,7 @@ from muster.engine.kernels import (
     indexing,
     leaving,
     placing,
+    tenancy,
     yielding,
 )
 from muster.engine.kernels.placing import Cells
@@ -60,11 +61,12 @@ class Kernels:
         self.grow = face(growing.grow)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
+        self.list_tenants = face(tenancy.list_tenants)
         self.place = face(gangs.place)
         self.place_group = face(gangs.place_group)
         self.put = face(changes.put)
         self.remove = face(changes.remove)
-        self.sort_tenants = face(evicting.sort_tenants)
+        self.sort_tenants = face(tenancy.sort_tenants)
         self.take_one = face(changes.take_one)
         self.undo = face(changes.undo)
         self.who_is_enough = face(yielding.who_is_enough)
@@ -190,9 +192,12 @@ class Books:
     def moves_of(self, jobs: Iterable[tuple[Profile, Iterable[Task]]]) -> Cells:
         """Tasks of several jobs in numbers, one after the other."""
         number, numbers = self.grounds.number, list[int]()
+        known: dict[Profile, dict[str, int]] = {}
         for profile, tasks in jobs:
-            shape = self.grounds.shape_of(profile)
-            groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
+            if (groups := known.get(profile)) is None:
+                shape = self.grounds.shape_of(profile)
+                groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
+                known[profile] = groups
             for task in tasks:
                 if task.node not in number:  # of a part of a fleet: others may be elsewhere
                     continue

@@ -408,8 +408,11 @@ class Stays:
         """Which rows are not safe, those who left included; who started in this turn may be missing."""
         if self.epoch:
             return self._unsafe(self._parts())
-        residents = [(0, self.resident.table, self._base)]
-        return self.known("movable", lambda: (self._unsafe(residents), self.next_movable_ms()))
+        return self.known("movable", lambda: (self._unsafe(self.movable_parts()), self.next_movable_ms()))
+
+    def movable_parts(self) -> list[tuple[int, RunTable, int]]:
+        """The tables whose rows `movable` tells of: the first row of each, and how many."""
+        return list(self._parts())[: None if self.epoch else 1]
 
     def _unsafe(self, parts: Iterable[tuple[int, RunTable, int]]) -> Flags:
         """Which rows are not safe; at the very moment it started everyone is: that would only be a start too many."""

@@ -15,7 +15,7 @@ from muster.engine import runs
 from muster.engine.grounds import Grounds, blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing
-from muster.engine.kernels.placing import Cells
+from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Flags, Stays
 from muster.model.budgets import Budget
@@ -26,6 +26,11 @@ class _Columns(NamedTuple):
 
     grounds: Grounds
     rows: Ints
+    rank: Ints
+    started: Ints
+    ends: Ints
+    mark: Ints
+    cluster: Ints
     first: Ints
     moves: Ints
     owner: Ints
@@ -43,17 +48,17 @@ class Tenants:
         self._books = books
         self._columns = columns = _columns_of(horizon)
         self.rows = columns.rows
-        rank = stays.column(runs.CLASS, columns.rows)
+        rank = columns.rank.copy() if stays.borrowers else columns.rank
         for row in stays.borrowers:
             if self.tasks_in(row):
                 rank[columns.place[row]] = BORROWER
         self.has_budgets = False
-        self._marks = stays.column(runs.MARK, columns.rows)
         slot, allowed = self._slots(stays, budgets)
         self.cells = costing.Tenants(
             rank=books.from_array(rank),
-            started=books.from_array(stays.column(runs.STARTED, columns.rows)),
-            mark=books.from_array(self._marks),
+            started=books.from_array(columns.started),
+            ends=books.from_array(columns.ends),
+            mark=books.from_array(columns.mark),
             first=books.from_array(columns.first),
             moves=books.from_array(columns.moves),
             owner=books.from_array(columns.owner),
@@ -67,6 +72,8 @@ class Tenants:
         most = int(np.diff(columns.begin).max(initial=0))  # on one node
         self.units = costing.Units(*(books.of([0] * size) for size in (2, most, most, most)))
         self._left: set[int] = set()
+        self._is_left = np.ones(len(columns.rows), np.bool_)
+        self.rank, self.cluster = rank, columns.cluster
         self.note_gone(stays.gone)
 
     def _slots(self, stays: Stays, budgets: Mapping[tuple[str, str], Budget]) -> tuple[Cells, Cells]:
@@ -93,7 +100,9 @@ class Tenants:
         gone = self.cells.gone
         for row in set(rows) - self._left:
             self._left.add(row)
-            for task in self.tasks_in(row):
+            if mine := self.tasks_in(row):
+                self._is_left[self._columns.place[row]] = False
+            for task in mine:
                 gone[task] = 1
 
     def tasks_in(self, row: int) -> range:
@@ -117,16 +126,18 @@ class Tenants:
 
     def is_left(self, barred: set[int]) -> Flags:
         """Which attempts are still there, without those that are barred."""
-        is_left = np.ones(len(self.rows), np.bool_)
-        places = [int(self._columns.place[row]) for row in self._left | barred if self.tasks_in(row)]
-        is_left[places] = False
+        is_left = self._is_left.copy()
+        is_left[self._columns.place[list(barred)]] = False
         return is_left
 
     def rank_by_name(self, stays: Stays) -> None:
         """Marks told two apart too little: work out the order of all names."""
-        keys = [(int(mark), stays.key(row)) for mark, row in zip(self._marks, self.rows.tolist(), strict=True)]
-        for rank, place in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
-            self.cells.mark[place] = rank
+        marks = self._columns.mark.tolist()
+        keys = [(mark, stays.key(row)) for mark, row in zip(marks, self.rows.tolist(), strict=True)]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+        ranks = np.empty(len(keys), np.int64)
+        ranks[order] = np.arange(len(keys))
+        self.cells = self.cells._replace(mark=self._books.from_array(ranks))
 
 
 def _columns_of(horizon: Horizon) -> _Columns:
@@ -140,22 +151,53 @@ def _columns_of(horizon: Horizon) -> _Columns:
 
 def _worked_out(horizon: Horizon) -> _Columns:
     stays, books = horizon.stays, horizon.now.books
-    rows = np.flatnonzero(stays.movable)
-    moves, lasts = stays.moves_of(rows, books.grounds, horizon.asks)
-    place = np.full(len(stays.movable), -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    first = np.concatenate([np.zeros(1, np.int64), lasts])
-    begin = blank_cells(len(books.grounds.names) + 1, listed=books.listed)
-    here = blank_cells(len(moves), listed=books.listed)
-    books.kernels.sort_tenants(books.from_array(moves), begin, here)
+    movable, grounds, asks = stays.movable, books.grounds, horizon.asks
+    parts = [
+        (base, movable[base : base + size], table.cells[:, : min(size, len(movable) - base)], table.tasks)
+        for base, table, size in stays.movable_parts()
+    ]
+    attempts = int(np.count_nonzero(movable))
+    tasks = sum(int(cells[runs.MANY][are_movable].sum()) for _, are_movable, cells, _ in parts)
+    rows, first = np.zeros(attempts, np.int64), np.zeros(attempts + 1, np.int64)
+    moves, owner, above = np.zeros(tasks * TASK, np.int64), np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
+    size = books.of([0, 0])
+    for base, are_movable, cells, theirs in parts:
+        books.kernels.list_tenants(
+            are_movable,
+            cells[runs.FIRST],
+            cells[runs.MANY],
+            cells[runs.PROFILE],
+            theirs,
+            asks.first_group,
+            asks.groups,
+            stays.resident.on(grounds),
+            size,
+            base,
+            rows,
+            first,
+            moves,
+            owner,
+            above,
+        )
+    attempts, tasks = int(size[0]), int(size[1])
+    rows, moves = rows[:attempts], moves[: tasks * TASK]
+    begin, here = np.zeros(len(grounds.names) + 1, np.int64), np.zeros(tasks, np.int64)
+    books.kernels.sort_tenants(moves, begin, here)
+    place = np.full(len(movable), -1, np.int64)
+    place[rows] = np.arange(attempts)
     return _Columns(
-        grounds=books.grounds,
+        grounds=grounds,
         rows=rows,
-        first=first,
+        rank=stays.column(runs.CLASS, rows),
+        started=stays.column(runs.STARTED, rows),
+        ends=stays.column(runs.END, rows),
+        mark=stays.column(runs.MARK, rows),
+        cluster=stays.column(runs.CLUSTER, rows),
+        first=first[: attempts + 1],
         moves=moves,
-        owner=np.repeat(np.arange(len(rows)), np.diff(first)),
-        above=stays.tasks_in(rows)[:, runs.ABOVE].copy(),
-        begin=np.asarray(begin, np.int64),
-        here=np.asarray(here, np.int64),
+        owner=owner[:tasks],
+        above=above[:tasks],
+        begin=begin,
+        here=here,
         place=place,
     )

@@ -143,3 +143,5 @@ def _opening(scenario: Scenario) -> Iterator[ev.Event]:
         yield ev.QueueSet(queue=queue)
     for user in scenario.users:
         yield ev.UserSet(user=user)
+    for budget in scenario.budgets:
+        yield ev.BudgetSet(budget=budget)

@@ -12,9 +12,12 @@ from muster.engine.kernels.changes import note
 from muster.engine.kernels.fitting import fits, give, take
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
+    AMOUNTS,
     COLUMNS,
+    DIMS,
     EMPTIES,
     FIRST,
+    FREE,
     LENGTH,
     LOG,
     LOG_ROOM,
@@ -22,6 +25,7 @@ from muster.engine.kernels.placing import (
     TASK,
     TASK_DEVICES,
     TASK_GROUP,
+    WHOLE,
     Cells,
 )
 from muster.engine.kernels.sets import ask_of, copy
@@ -37,6 +41,7 @@ class Tenants(NamedTuple):
 
     rank: Cells
     started: Cells
+    ends: Cells  # when it leaves by itself, as far as anyone stated
     mark: Cells
     first: Cells  # and, behind the last one, how many tasks there are
     moves: Cells
@@ -58,8 +63,9 @@ class Units(NamedTuple):
     goes: Cells
 
 
-# What a node costs. POSSIBLE: 0 if one more task cannot be there, whoever leaves; 1 if it can.
+# What a node costs. POSSIBLE: whether one more task can be there if others leave, or may be and costs at least so much.
 POSSIBLE, VIOLATIONS, TOP, CLASSES, TASKS, STARTED, COST = range(7)
+NO, YES, MAYBE = range(3)
 FREE_OF_CHARGE = -(1 << 62) - 1  # the top class where nobody needs to leave
 
 
@@ -68,6 +74,7 @@ def appraise(
     ground: Cells,
     books: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -75,23 +82,24 @@ def appraise(
     limit: int,
     node: int,
 ) -> None:
-    """Work out what one more task on the node costs if all ranks below the limit may leave; `units` say who goes."""
+    """Work out what one more task on the node costs if all ranks below the limit may leave; `units` say who goes.
+
+    `starts`: when each moment of the trial is, from now on.
+    """
     cost = node * COST
     units.many[0] = 0
-    costs[cost + POSSIBLE] = 1
-    for column in range(VIOLATIONS, COST):
-        costs[cost + column] = 0
-    costs[cost + TOP] = FREE_OF_CHARGE
-    if fits(ground, books, trial, node, ask):
+    is_free(ground, books, trial, costs, ask, node)
+    if costs[cost + POSSIBLE] == YES:
         return
+    costs[cost + POSSIBLE] = YES
     line_up(tenants, units, limit, node)
     mark = trial[LENGTH]
     note(ground, books, trial, node)
     for unit in range(units.many[0]):
         units.goes[unit] = 1
-        move(ground, books, trial, tenants, units.first[unit], node, True)
+        move(ground, books, trial, starts, tenants, units.first[unit], node, True)
     if fits(ground, books, trial, node, ask):
-        spare(ground, books, trial, tenants, units, ask, node)
+        spare(ground, books, trial, starts, tenants, units, ask, node)
         for unit in range(units.many[0]):
             if units.goes[unit]:
                 charge(tenants, costs, units.first[unit], cost)
@@ -99,12 +107,70 @@ def appraise(
             if units.goes[unit]:
                 settle_budget(tenants, units.first[unit], 1)
     else:
-        costs[cost + POSSIBLE] = 0
+        costs[cost + POSSIBLE] = NO
     # The room is as it was: nothing that follows from it has changed.
     while trial[LENGTH] > mark:
         trial[LENGTH] -= 1
         entry = trial[LOG] + trial[LENGTH] * (ground[COLUMNS] + LOG_ROOM)
         copy(books, trial[entry] + node * ground[COLUMNS], trial, entry + LOG_ROOM, ground[COLUMNS])
+
+
+@kernel
+def is_free(ground: Cells, books: Cells, trial: Cells, costs: Cells, ask: int, node: int) -> None:
+    """Begin with what the node costs if nobody needs to leave, and whether that is so."""
+    cost = node * COST
+    for column in range(VIOLATIONS, COST):
+        costs[cost + column] = 0
+    costs[cost + TOP] = FREE_OF_CHARGE
+    costs[cost + POSSIBLE] = YES if fits(ground, books, trial, node, ask) else NO
+
+
+@kernel
+def estimate(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    tenants: Tenants,
+    costs: Cells,
+    ask: int,
+    limit: int,
+    node: int,
+) -> None:
+    """What the node costs at least; most nodes are then never looked at more closely."""
+    cost, room = node * COST, trial[FIRST] + node * ground[COLUMNS] + FREE
+    is_free(ground, books, trial, costs, ask, node)
+    if costs[cost + POSSIBLE] == YES:
+        return
+    lowest, newest, least, many = 1 << 62, 0, 1, 0
+    for place in range(tenants.begin[node], tenants.begin[node + 1]):
+        task = tenants.here[place]
+        owner = tenants.owner[task]
+        if tenants.gone[task] == 0 and tenants.rank[owner] < limit:
+            many += 1
+            lowest, newest = min(lowest, tenants.rank[owner]), max(newest, tenants.started[owner])
+    if many == 0:
+        return
+    for dim in range(ground[DIMS]):
+        missing = ground[ask + AMOUNTS + dim] - books[room + dim]
+        if missing > 0:
+            least = max(least, how_few(ground, tenants, limit, node, dim, missing))
+    costs[cost + POSSIBLE] = MAYBE
+    costs[cost + TOP], costs[cost + CLASSES] = lowest, least * max(lowest, 0)
+    costs[cost + TASKS], costs[cost + STARTED] = least, newest
+
+
+@kernel
+def how_few(ground: Cells, tenants: Tenants, limit: int, node: int, dim: int, missing: int) -> int:
+    """How many tenants must leave at least to free so much; one that has the node for itself may free it all."""
+    most = 1
+    for place in range(tenants.begin[node], tenants.begin[node + 1]):
+        task = tenants.here[place]
+        if tenants.gone[task] == 0 and tenants.rank[tenants.owner[task]] < limit:
+            theirs = ask_of(ground, tenants.moves[task * TASK + TASK_GROUP])
+            if ground[theirs + WHOLE]:
+                return 1
+            most = max(most, ground[theirs + AMOUNTS + dim])
+    return (missing + most - 1) // most
 
 
 @kernel
@@ -171,7 +237,16 @@ def would_violate(tenants: Tenants, task: int) -> bool:
 
 
 @kernel
-def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int, node: int, gives: bool) -> None:
+def move(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    place: int,
+    node: int,
+    gives: bool,
+) -> None:
     """What the unit of the tenant in a place has on the node leaves, or comes back."""
     task = tenants.here[place]
     owner, is_whole = tenants.owner[task], tenants.above[task] == 0
@@ -180,12 +255,12 @@ def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int
         if tenants.owner[task] != owner:
             break
         if tenants.gone[task] == 0 and (not is_whole or tenants.above[task] == 0):
-            ask, devices = (
-                ask_of(ground, tenants.moves[task * TASK + TASK_GROUP]),
-                tenants.moves[task * TASK + TASK_DEVICES],
-            )
+            ask = ask_of(ground, tenants.moves[task * TASK + TASK_GROUP])
+            devices = tenants.moves[task * TASK + TASK_DEVICES]
             for at in range(trial[MOMENTS]):
                 room = trial[FIRST + at] + node * ground[COLUMNS]
+                if not is_there(tenants, starts, owner, at):
+                    continue
                 if gives:
                     give(ground, books, room, ask, devices, books[EMPTIES] + node * ground[COLUMNS])
                 else:
@@ -196,17 +271,32 @@ def move(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, place: int
 
 
 @kernel
-def spare(ground: Cells, books: Cells, trial: Cells, tenants: Tenants, units: Units, ask: int, node: int) -> None:
+def is_there(tenants: Tenants, starts: Cells, owner: int, at: int) -> bool:
+    """Whether an attempt is still there at a moment: not if it is stated to have left by then."""
+    return at == 0 or tenants.ends[owner] <= starts[0] or tenants.ends[owner] > starts[at]
+
+
+@kernel
+def spare(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    units: Units,
+    ask: int,
+    node: int,
+) -> None:
     """Put back whoever need not go, the last to go first."""
     for unit in range(units.many[0] - 1, -1, -1):
         if goes_with_another(tenants, units, unit):
             units.goes[unit] = 0
             continue
-        move(ground, books, trial, tenants, units.first[unit], node, False)
+        move(ground, books, trial, starts, tenants, units.first[unit], node, False)
         if fits(ground, books, trial, node, ask):
             units.goes[unit] = 0
         else:
-            move(ground, books, trial, tenants, units.first[unit], node, True)
+            move(ground, books, trial, starts, tenants, units.first[unit], node, True)
 
 
 @kernel

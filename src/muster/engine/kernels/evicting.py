@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.changes import fill_node, remove
-from muster.engine.kernels.costing import COST, POSSIBLE, TASKS, Tenants, Units, appraise, is_cheaper, settle_budget
+from muster.engine.kernels.changes import changed, fill_node, note
+from muster.engine.kernels.costing import (
+    COST,
+    MAYBE,
+    NO,
+    POSSIBLE,
+    TASKS,
+    Tenants,
+    Units,
+    appraise,
+    estimate,
+    is_cheaper,
+    is_there,
+    settle_budget,
+)
+from muster.engine.kernels.fitting import give
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
     CHANGES,
+    COLUMNS,
+    EMPTIES,
+    FIRST,
+    MOMENTS,
     NEVER,
     NODES,
     OPEN,
@@ -14,29 +32,18 @@ from muster.engine.kernels.placing import (
     RING,
     RING_SIZE,
     TASK,
+    TASK_DEVICES,
+    TASK_GROUP,
     TASK_NODE,
     Cells,
 )
 from muster.engine.kernels.sets import ask_of, includes, place_of, set_of
 
+BLOCK = 64  # nodes, the cheapest of which is kept until one of them changes
+UNKNOWN = -2
+
 TOO_DEAR, NO_ROOM_TO_LOG, TIED = -1, -2, -3
 """Why nothing was chosen: some task fits nowhere, whoever leaves; the log is too short; two could not be told apart."""
-
-
-@kernel
-def sort_tenants(moves: Cells, begin: Cells, here: Cells) -> None:
-    """Tasks by node: on a node they stay in order. `begin` has one more number than there are nodes, all 0."""
-    for each in range(0, len(moves), TASK):
-        begin[moves[each + TASK_NODE] + 1] += 1
-    for node in range(1, len(begin)):
-        begin[node] += begin[node - 1]
-    for task in range(len(here) - 1, -1, -1):  # fills every node from its end, and leaves its beginning behind
-        node = moves[task * TASK + TASK_NODE]
-        begin[node + 1] -= 1
-        here[begin[node + 1]] = task
-    for node in range(len(begin) - 1):
-        begin[node] = begin[node + 1]
-    begin[len(begin) - 1] = len(here)
 
 
 @kernel
@@ -45,9 +52,11 @@ def choose_for_group(
     books: Cells,
     index: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
+    best: Cells,
     seen: Cells,
     chosen: Cells,
     group: int,
@@ -59,35 +68,36 @@ def choose_for_group(
     """Put so many tasks of a group where they cost least, and let those go who must; returns how many tasks go.
 
     `chosen` gets those tasks behind the ones it has, which chosen[0] counts. `seen[0]`: as of which change the costs
-    are known, -1 if not at all. The log has room for `log` more tasks. What was done is left to be undone.
+    are known, -1 if not at all; `best`: the cheapest node of each block. The log has room for `log` more tasks. What
+    was done is left to be undone.
     """
     ask = ask_of(ground, group)
     if ground[ask + NEVER]:
         return TOO_DEAR
     units.many[1] = 0
-    bring_up_to_date(ground, books, trial, tenants, units, costs, seen, ask, cluster, limit)
+    bring_up_to_date(ground, books, trial, tenants, costs, best, seen, ask, cluster, limit)
     before = chosen[0]
     for placed in range(width):
         if units.many[1]:
             return TIED
-        node = cheapest(ground, costs)
+        node = cheapest(ground, books, trial, starts, tenants, units, costs, best, ask, limit)
         if node < 0:
             return TOO_DEAR
         # The log must also take the node itself, twice: what is put on it, and what is tried there.
         if chosen[0] - before + costs[node * COST + TASKS] + placed + 3 > log:
             return NO_ROOM_TO_LOG
         first = chosen[0]
-        let_go(ground, books, index, trial, tenants, units, costs, chosen, ask, limit, node)
+        let_go(ground, books, index, trial, starts, tenants, units, costs, chosen, ask, limit, node)
         trial[PLACED] = 0
         fill_node(ground, books, index, trial, ask, node, 1)
-        appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+        estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
         for each in range(first, chosen[0]):
             owner = tenants.owner[chosen[1 + each]]
             if each > first and tenants.owner[chosen[each]] == owner:
                 continue
             for task in range(tenants.first[owner], tenants.first[owner + 1]):
                 other = tenants.moves[task * TASK + TASK_NODE]
-                appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, other)
+                estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, other)
     return TIED if units.many[1] else chosen[0] - before
 
 
@@ -97,52 +107,96 @@ def bring_up_to_date(
     books: Cells,
     trial: Cells,
     tenants: Tenants,
-    units: Units,
     costs: Cells,
+    best: Cells,
     seen: Cells,
     ask: int,
     cluster: int,
     limit: int,
 ) -> None:
-    """Appraise the nodes that changed since their costs were known, or all."""
+    """Estimate the nodes that changed since their costs were known, or all."""
     changes, size = books[CHANGES], books[RING_SIZE]
     if seen[0] < 0 or changes - seen[0] > size:
         for node in range(ground[NODES]):
-            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
     else:
         for change in range(seen[0], changes):
             node = books[RING + (change & (size - 1))]
-            appraise_if_open(ground, books, trial, tenants, units, costs, ask, cluster, limit, node)
+            estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, node)
     seen[0] = changes
 
 
 @kernel
-def appraise_if_open(
+def estimate_if_open(
     ground: Cells,
     books: Cells,
     trial: Cells,
     tenants: Tenants,
-    units: Units,
     costs: Cells,
+    best: Cells,
     ask: int,
     cluster: int,
     limit: int,
     node: int,
 ) -> None:
-    """Appraise the node if tasks may go there."""
+    """Estimate the node if tasks may go there."""
     mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
     if includes(ground, mask, node) and includes(ground, place, node):
-        appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+        estimate(ground, books, trial, tenants, costs, ask, limit, node)
+        best[node // BLOCK] = UNKNOWN
 
 
 @kernel
-def cheapest(ground: Cells, costs: Cells) -> int:
+def cheapest(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    best: Cells,
+    ask: int,
+    limit: int,
+) -> int:
     """The node that costs least, the first of equals; -1 if there is none."""
-    best = -1
-    for node in range(ground[NODES]):
-        if costs[node * COST + POSSIBLE] and (best < 0 or is_cheaper(costs, node, best)):
-            best = node
-    return best
+    found = -1
+    for block in range(len(best)):
+        if best[block] == UNKNOWN:
+            last = min((block + 1) * BLOCK, ground[NODES])
+            best[block] = cheapest_of(
+                ground, books, trial, starts, tenants, units, costs, ask, limit, block * BLOCK, last
+            )
+        if best[block] >= 0 and (found < 0 or is_cheaper(costs, best[block], found)):
+            found = best[block]
+    return found
+
+
+@kernel
+def cheapest_of(
+    ground: Cells,
+    books: Cells,
+    trial: Cells,
+    starts: Cells,
+    tenants: Tenants,
+    units: Units,
+    costs: Cells,
+    ask: int,
+    limit: int,
+    first: int,
+    last: int,
+) -> int:
+    """The cheapest of some nodes; those that are estimated are appraised only if they may be."""
+    found = -1
+    for node in range(first, last):
+        if costs[node * COST + POSSIBLE] == NO or (found >= 0 and not is_cheaper(costs, node, found)):
+            continue
+        if costs[node * COST + POSSIBLE] == MAYBE:
+            appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
+            if costs[node * COST + POSSIBLE] == NO or (found >= 0 and not is_cheaper(costs, node, found)):
+                continue
+        found = node
+    return found
 
 
 @kernel
@@ -151,6 +205,7 @@ def let_go(
     books: Cells,
     index: Cells,
     trial: Cells,
+    starts: Cells,
     tenants: Tenants,
     units: Units,
     costs: Cells,
@@ -160,7 +215,7 @@ def let_go(
     node: int,
 ) -> None:
     """Whoever must leave the node goes, with all that goes with it."""
-    appraise(ground, books, trial, tenants, units, costs, ask, limit, node)
+    appraise(ground, books, trial, starts, tenants, units, costs, ask, limit, node)
     for unit in range(units.many[0]):
         if units.goes[unit] == 0:
             continue
@@ -170,7 +225,21 @@ def let_go(
         settle_budget(tenants, units.first[unit], -1)
         for each in range(first, last):
             if tenants.gone[each] == 0:
-                remove(ground, books, index, trial, tenants.moves[each * TASK : (each + 1) * TASK], True)
+                remove_tenant(ground, books, index, trial, starts, tenants, each)
                 tenants.gone[each] = 1
                 chosen[0] += 1
                 chosen[chosen[0]] = each
+
+
+@kernel
+def remove_tenant(
+    ground: Cells, books: Cells, index: Cells, trial: Cells, starts: Cells, tenants: Tenants, task: int
+) -> None:
+    """A task is gone from its node at every moment at which it is there."""
+    ask, node = ask_of(ground, tenants.moves[task * TASK + TASK_GROUP]), tenants.moves[task * TASK + TASK_NODE]
+    note(ground, books, trial, node)
+    for at in range(trial[MOMENTS]):
+        if is_there(tenants, starts, tenants.owner[task], at):
+            room, empty = trial[FIRST + at] + node * ground[COLUMNS], books[EMPTIES] + node * ground[COLUMNS]
+            give(ground, books, room, ask, tenants.moves[task * TASK + TASK_DEVICES], empty)
+    changed(ground, books, index, trial, node)

@@ -166,7 +166,7 @@ class Replay:
         is_withheld = any(window.in_force(self.world.now_ms) for window in self.world.policy.calendar)
         is_alone = not is_withheld and not (self.reserved | set(self.world.pending)) - {head.id}
         if is_alone:
-            yield from budget_problems(self.books, head, known)
+            yield from budget_problems(self.books, head, start, known)
         carried_out: list[Evict] = []
         for evict in evictions:
             problems = list(self._evict([evict]))

@@ -123,7 +123,7 @@ def needless_problems(books: Books, head: Job, start: Start, evictions: list[Evi
                 yield f"{evict.job}: {names} is evicted needlessly: {head.id} fits beside it"
 
 
-def budget_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator[str]:
+def budget_problems(books: Books, head: Job, start: Start, evictions: list[Evict]) -> Iterator[str]:
     """Disruption budgets violated for a head of one task that could have had a place without; before the evictions.
 
     A budget is a preference, and only where age does not count (docs/adr/0022-victims-of-class-and-pool.md).
@@ -136,7 +136,7 @@ def budget_problems(books: Books, head: Job, evictions: list[Evict]) -> Iterator
         is_borrower = books.world.is_borrower(run)
         is_lower = Rule.CLASS in rules and run.job.priority_class < head.priority_class
         is_safe = books.world.now_ms < run.safe_until_ms or books.world.now_ms == run.started_ms
-        has = books.tasks.get(run.job.id, ())
+        has = books.tasks.get(run.job.id, ()) if run.cluster == start.cluster else ()
         if not has or is_safe or head.id in run.preempted_by or not (is_borrower or is_lower):
             continue
         if not _violates(books, run.job.id, has) and _is_enough(books, head, run, has):

@@ -4,6 +4,5 @@ muster.documents             YAML text -> values that remember their line; refus
 problems                     what is wrong with a file, all of it together
 scalars, fields              typed readers over those values; every wrong value becomes a Problem
 nodes, pools, world, groups, races, jobs, script, timeline    what the parts of a file mean
-not_yet                      what scenario.md knows and this version does not do
 loader                       the whole file -> scenario.Scenario, or one ScenarioError
 """

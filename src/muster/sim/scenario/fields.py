@@ -15,7 +15,6 @@ from typing import TypeVar
 from muster.documents.values import List, Map, Scalar, Value, plain, shown
 from muster.model.errors import InvalidValue
 from muster.model.resources import CPU, GPU
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.problems import Problems, joined, quoted
 from muster.sim.scenario.scalars import (
     ANY_EXTENDED,
@@ -43,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class Fields:
-    """The keys of one mapping. `kind` says what the mapping describes: it is how NOT_YET knows its keys."""
+    """The keys of one mapping. `kind` says what the mapping describes."""
 
     __slots__ = ("_asked", "_map", "kind", "path", "problems")
 
@@ -109,12 +108,8 @@ class Fields:
         for key in self._map.values:
             if key in self._asked:
                 continue
-            what = NOT_YET.get(f"{self.kind}.{key}")
-            if what is not None:
-                self.problems.add(self.path_of(key), self._map.lines[key], f"not supported yet: {what}")
-            else:
-                keys = ", ".join(sorted(self._asked)) + (f", {hint}" if hint else "")
-                self.refuse_key(key, f"{self._guess(key)}the keys here are {keys}")
+            keys = ", ".join(sorted(self._asked)) + (f", {hint}" if hint else "")
+            self.refuse_key(key, f"{self._guess(key)}the keys here are {keys}")
 
     def refuse_key(self, key: str, allowed: str) -> None:
         """Note that there may be no such key."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from muster.documents import document
 from muster.documents.values import Value
 from muster.model.names import name_key
+from muster.sim.scenario.budgets import read_budgets
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.problems import Problems
@@ -37,6 +38,7 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
     jobs.read(top)
     script = Script(world, jobs)
     script.read(top)
+    budgets = read_budgets(top, jobs)
     until_ms = top.optional_duration("until")
     top.close()
     world.pools.check()
@@ -50,6 +52,7 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
         pools=tuple(sorted(world.pools.first.values(), key=lambda pool: name_key(pool.name))),
         queues=tuple(sorted(jobs.made_queues(), key=lambda queue: name_key(queue.name))),
         users=tuple(sorted(world.users.values(), key=lambda user: name_key(user.name))),
+        budgets=budgets,
         jobs=tuple(jobs.made()),
         events=tuple(script.made()),
         until_ms=until_ms,

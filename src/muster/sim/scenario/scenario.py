@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.model.budgets import Budget
 from muster.model.events import Event
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
@@ -46,6 +47,7 @@ class Scenario:
     pools: tuple[Pool, ...] = ()
     queues: tuple[Queue, ...] = ()
     users: tuple[User, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     jobs: tuple[ScriptJob, ...] = ()
     events: tuple[Scripted, ...] = ()
     until_ms: int | None = None

@@ -26,7 +26,6 @@ from muster.model.resources import PODS, Resources
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs, read_class
 from muster.sim.scenario.nodes import read_labels
-from muster.sim.scenario.not_yet import NOT_YET
 from muster.sim.scenario.scalars import DURATION, INT32
 from muster.sim.scenario.scenario import Scripted
 from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
@@ -218,7 +217,7 @@ class Script:
         level = read_level(fields, self.world.levels)
         if fields.has("level"):
             changes["level"] = level
-        if not changes and not any(f"setJob.{key}" in NOT_YET for key in fields.given()):
+        if not changes:
             fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or level")
         self._put_of_jobs(fields, "name", at_ms, changes)
         fields.close()
@@ -279,10 +278,9 @@ def _at_ms(fields: Fields) -> int:
 def _action(fields: Fields) -> str | None:
     """The one key that says what happens. Unknown keys are noted by `close`."""
     given = [key for key in ACTIONS if fields.get(key) is not None]
-    later = [key for key in fields.given() if f"event.{key}" in NOT_YET]
-    if len(given) + len(later) > 1:
-        actions = " and ".join([*given, *later])
+    if len(given) > 1:
+        actions = " and ".join(given)
         fields.problems.refuse(fields.path, fields.line, f"{actions} in one event", f"one of {', '.join(ACTIONS)}")
     elif set(fields.given()) <= {"at"}:
         fields.problems.add(fields.path, fields.line, f"an action is missing: one of {', '.join(ACTIONS)}")
-    return given[0] if len(given) == 1 and not later else None
+    return given[0] if len(given) == 1 else None
