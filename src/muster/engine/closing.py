@@ -7,7 +7,7 @@ from itertools import chain
 
 from muster.engine import waiting
 from muster.engine.filled import Filled
-from muster.engine.pools.borrowing import Borrowing
+from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job
@@ -17,19 +17,19 @@ from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
 
 
-def closed(snapshot: Snapshot, turns: Sequence[Turn], borrowing: Borrowing | None = None) -> Plan:
+def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = None) -> Plan:
     """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
     others = list(_others(snapshot))
     reasons = {said.reason for _, said in others}
-    if borrowing is not None:  # a limit that keeps someone from borrowing may cease to
-        turns[0].round.limited += borrowing.round.limited
-        borrowing.tell()
+    if pooled is not None:  # a limit that keeps someone from borrowing may cease to
+        turns[0].round.limited += pooled.borrowing.round.limited
+        pooled.borrowing.tell()
     wakes = [turn.wakes_ms(reasons) for turn in turns]
     waits_ms = _first(waits_ms for waits_ms, _ in wakes)
     return Plan(
         now_ms=snapshot.now_ms,
-        actions=_actions(turns, borrowing),
-        verdicts=_verdicts(turns, borrowing, others, snapshot.fleet),
+        actions=_actions(turns, pooled),
+        verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
         heads=_heads(turns),
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
@@ -54,16 +54,27 @@ def _others(snapshot: Snapshot) -> Iterable[tuple[str, Waiting]]:
         yield held.job.id, waiting.held(held)
 
 
-def _actions(turns: Sequence[Turn], borrowing: Borrowing | None) -> Sequence[Action]:
+def _actions(turns: Sequence[Turn], pooled: Pooled | None) -> Sequence[Action]:
     resizes = [turn.finder.width.resizes.actions() for turn in turns]
     parts: list[Action | Filled] = [shrink for shrinks, _ in resizes for shrink in shrinks]
     parts += [eviction for turn in turns for eviction in turn.minutes.evictions]
-    for turn in turns:
-        parts += turn.minutes.lasting(set(turn.pending))
-    parts += [] if borrowing is None else borrowing.minutes.lasting(set())
+    parts += _as_decided(turns, pooled)
     parts += [growth for _, growths in resizes for growth in growths]
     many = sum(len(part) if isinstance(part, Filled) else 1 for part in parts)
     return Made(lambda: chain.from_iterable(map(_spread, parts)), many, passes=True)
+
+
+def _as_decided(turns: Sequence[Turn], pooled: Pooled | None) -> list[Action | Filled]:
+    """All that was done, evictions apart, in the order in which it was decided: what a start is charged goes by it."""
+    books = [(turn.minutes, set(turn.pending)) for turn in turns]
+    if pooled is None:
+        return [action for minutes, pending in books for _, action in minutes.lasting(pending)]
+    books.append((pooled.borrowing.minutes, set()))
+    order = pooled.diary.order
+    found = [
+        (order(minutes, place), action) for minutes, pending in books for place, action in minutes.lasting(pending)
+    ]
+    return [action for _, action in sorted(found, key=lambda it: it[0])]
 
 
 def _spread(part: Action | Filled) -> Iterable[Action]:
@@ -71,16 +82,16 @@ def _spread(part: Action | Filled) -> Iterable[Action]:
 
 
 def _verdicts(
-    turns: Sequence[Turn], borrowing: Borrowing | None, others: list[tuple[str, Waiting]], fleet: Fleet
+    turns: Sequence[Turn], pooled: Pooled | None, others: list[tuple[str, Waiting]], fleet: Fleet
 ) -> Verdicts:
     def make() -> dict[str, Verdict | Later]:
         made: dict[str, Verdict | Later] = {}
         for turn in turns:
             made.update(turn.minutes.verdicts())
             made.update(turn.round.verdicts(turn.fleet))
-        if borrowing is not None:  # what was found out at home says more
-            made = dict(borrowing.round.verdicts(fleet)) | made
-            made.update(borrowing.minutes.verdicts())
+        if pooled is not None:  # what was found out at home says more
+            made = dict(pooled.borrowing.round.verdicts(fleet)) | made
+            made.update(pooled.borrowing.minutes.verdicts())
         made.update(others)
         return made
 

@@ -220,19 +220,22 @@ class Minutes:
         """What became of a job that does not stay where it was."""
         self._moved.append((job, verdict))
 
-    def lasting(self, pending: set[str]) -> Iterator[Action | Filled]:
-        """What comes of all rounds, evictions apart: who was promised something and starts after all just starts,
-        and `pending` jobs keep the last promise made to them."""
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def lasting(self, pending: set[str]) -> Iterator[tuple[int, Action | Filled]]:
+        """What comes of all rounds, evictions apart, and the place of each: who was promised something and starts after
+        all just starts, and `pending` jobs keep the last promise made to them."""
         last = {action.job: action for action in self._actions if isinstance(action, Promise)}
         admitted = {action.job: action for action in self._actions if isinstance(action, Admit)}
         started = {action.job for action in self._actions if isinstance(action, Start)}
-        for action in self._actions:
+        for place, action in enumerate(self._actions):
             if isinstance(action, Start) and action.job in admitted:
-                yield action._replace(charge=admitted[action.job].charge)
+                yield place, action._replace(charge=admitted[action.job].charge)
             elif isinstance(action, Admit) and action.job in started:
                 continue
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
-                yield action
+                yield place, action
 
     def verdicts(self) -> Iterator[tuple[str, Verdict | Later]]:
         """One for each job that did not stay where it was."""

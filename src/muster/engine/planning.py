@@ -23,7 +23,7 @@ def plan(snapshot: Snapshot, threads: int | None = None) -> Plan:
         return closed(snapshot, [_alone(snapshot)])
     opened = Opened(snapshot)
     pooled = Pooled(snapshot, opened, _threads(snapshot, opened) if threads is None else threads)
-    return closed(snapshot, pooled.turns, pooled.borrowing)
+    return closed(snapshot, pooled.turns, pooled)
 
 
 def _threads(snapshot: Snapshot, opened: Opened) -> int:

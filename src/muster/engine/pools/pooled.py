@@ -7,6 +7,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
 from muster.engine.pools.borrowing import Borrowing
+from muster.engine.pools.diary import Diary
 from muster.engine.pools.dividing import divided
 from muster.engine.pools.joining import Join
 from muster.engine.pools.news import News
@@ -21,6 +22,7 @@ class Pooled:
         self._opened = opened
         self._snapshots = divided(snapshot, opened)
         self.turns: list[Turn] = []
+        self.diary = Diary()
         self._news: list[News] = []
         policy, join = snapshot.policy, Join(opened.ledger)
         is_rated = policy.starts_per_turn is not None  # then each must know how many started before
@@ -44,6 +46,7 @@ class Pooled:
         self._settled(turn)
 
     def _settled(self, turn: Turn) -> None:
+        self.diary.note(turn.minutes)
         self.turns.append(turn)
         self._news.append(News(turn))
 
@@ -71,10 +74,18 @@ class Pooled:
     def _come_to_rest(self) -> None:
         """Lend, and let those answer to whom it matters, until nothing changes: then the same moment planned again
         gives an empty plan."""
-        left = self.borrowing.lend()
+        left = self._lend()
         while left or any(it.is_there() for it in self._news):
             for it in self._news:
                 if it.turn.fleet.pool.name in left or it.is_there():
                     it.turn.settle_again()
+                    self.diary.note(it.turn.minutes)
                     it.read()
-            left = self.borrowing.lend()
+            left = self._lend()
+
+    def _lend(self) -> set[str]:
+        left = self.borrowing.lend()
+        for turn in self.turns:  # who was admitted before starts by the minutes of its own pool
+            self.diary.note(turn.minutes)
+        self.diary.note(self.borrowing.minutes)
+        return left
