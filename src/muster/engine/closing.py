@@ -10,7 +10,7 @@ from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job
+from muster.model.jobs import OrderKey
 from muster.model.made import Made
 from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
@@ -30,20 +30,21 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
         verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
-        heads=_heads(turns),
+        heads=_heads(snapshot, turns),
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
     )
 
 
-def _heads(turns: Sequence[Turn]) -> dict[str, str]:
-    """By queue, the first in its order of those whom any pool looked at first."""
-    first: dict[str, Job] = {}
+def _heads(snapshot: Snapshot, turns: Sequence[Turn]) -> dict[str, str]:
+    """By queue, of those whom any pool looked at first, who comes before all others: the aged, then in its order."""
+    aged_ms = snapshot.now_ms - snapshot.policy.aging_after_ms
+    first: dict[str, tuple[bool, OrderKey, str]] = {}
     for turn in turns:
         for queue, job in turn.lines.first_heads().items():
-            if queue not in first or job.order < first[queue].order:
-                first[queue] = job
-    return {queue: job.id for queue, job in first.items()}
+            place = (job.submit_ms > aged_ms, job.order, job.id)
+            first[queue] = min(first.get(queue, place), place)
+    return {queue: job_id for queue, (_, _, job_id) in first.items()}
 
 
 def _others(snapshot: Snapshot) -> Iterable[tuple[str, Waiting]]:
