@@ -15,6 +15,7 @@ from bench.kinds import gpus, profiles, selectors, topology
 from bench.memory import memory
 from bench.million import million
 from bench.peer import peer
+from bench.pools import pools
 from bench.preemption import preemption
 from bench.races import races
 from bench.simulate import simulate
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "profiles": profiles,
     "preemption": preemption,
     "class-preemption": class_preemption,
+    "pools": pools,
     "elastic": elastic,
     "growth": growth,
     "memory": memory,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from time import process_time
@@ -189,7 +189,7 @@ def distinct_profiles(snapshot: Snapshot) -> int:
     return len({lane.profile for state in snapshot.queues for lane in state.lanes})
 
 
-def filled(state: State, tries: int = TRIES) -> Filling:
+def filled(state: State, tries: int = TRIES, decide: Callable[[Snapshot], Plan] = decide) -> Filling:
     """Plan the empty world, each try on the same snapshot; nothing is carried out."""
     snapshot = state.freeze(FIRST_MS)
     plan_s, actions_s = [], []

@@ -123,12 +123,13 @@ def scaled(size: Size) -> Size:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """What is special about a world: a tenth of its jobs ask for labels, a fifth for GPUs, or for closeness; or nodes
-    are in so many pools, of which each queue has one for its own, and nobody the last."""
+    are in so many pools, of which each queue has one for its own, and the last `lent` are nobody's."""
 
     selectors: bool = False
     gpus: bool = False
     topology: bool = False
     pools: int = 0
+    lent: int = 0
 
 
 PLAIN = Kind()
@@ -178,7 +179,9 @@ def jobs_of(
     gangs = _distinct(size.profiles - len(single), lambda: _special_profile(rng, kind, rng.choice(WIDTHS)))
     singles = rng.choices(single, _zipf(len(single)), k=size.jobs)
     rare = rng.choices(gangs, _zipf(len(gangs)), k=size.jobs)
-    homes = [{it: replace(it, pool=f"pool-{home}") for it in (*single, *gangs)} for home in range(kind.pools - 1)]
+    homes = [
+        {it: replace(it, pool=f"pool-{home}") for it in (*single, *gangs)} for home in range(kind.pools - kind.lent)
+    ]
     for index in range(size.jobs):
         number = rng.randrange(size.queues)
         profile = rare[index] if rng.random() < 0.05 else singles[index]

@@ -317,3 +317,18 @@ def test_a_job_whose_node_went_to_another_pool_stays_and_is_the_first_to_go() ->
     assert [(one.job, one.by) for one in it.evictions()] == [("mine", "own")]
     assert it.running(at=19) == ["low", "mine"]
     assert starts(it, "own") == [(20, "a")]
+
+
+@pytest.mark.parametrize(
+    "home, warning",
+    [
+        pytest.param("nowhere", "nowhere", id="a job whose pool no cluster has is told that it counts for the default"),
+        pytest.param("p1", None, id="a job whose pool is there is told nothing"),
+    ],
+)
+def test_a_pool_that_is_nowhere_is_the_default_pool_with_a_warning(home: str, warning: str | None) -> None:
+    it = told([node("n1", "p1"), node("n2")], [pool("p1", disableBorrowing=True)], *(of(home, f"j{n}") for n in (1, 2)))
+
+    (waits,) = [line for line in it.log if line["event"] == "waiting" and line["job"] == "j2"]
+    assert waits["facts"].get("unknownPool") == warning
+    assert starts(it, "j1") == [(0, "n2" if warning else "n1")]

@@ -118,10 +118,13 @@ class Round:
             if isinstance(blocked, Asides):
                 yield from _Aside(blocked, self._told, fleet).for_want_of_room()
             else:
-                yield blocked[0], waiting.blocked(blocked[1], blocked[2], shortage_of(blocked[1]))
+                job_id, profile, why = blocked
+                verdict = waiting.blocked(profile, why, shortage_of(profile))
+                yield job_id, waiting.with_warning(verdict, profile, fleet)
         for job, reservation, why in self._reserved:
             short = None if why.only_delays else shortage_of(job.profile)
-            yield job.id, waiting.reserved(reservation, why, short)
+            verdict = waiting.reserved(reservation, why, short)
+            yield job.id, waiting.with_warning(verdict, job.profile, fleet)
 
 
 _PLAINLY = Blocked(only_delays=False)
@@ -160,7 +163,8 @@ class _Aside:
 
     def _no_room(self, place: int) -> Waiting:
         profile = self._told.profiles[self._asides.profiles[place]]
-        return waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
+        verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
+        return waiting.with_warning(verdict, profile, self._fleet)
 
     def _else(self, place: int) -> Waiting:
         asides, told, bound = self._asides, self._told, int(self._asides.bounds[place])
@@ -176,7 +180,7 @@ def never_of(profile: Profile, fleet: Fleet) -> Waiting:
     """The verdict of those who fit no empty cluster."""
     shortage = never_fits(fleet.whole, profile)
     assert isinstance(shortage, Shortage)
-    return waiting.never(profile, shortage, fleet)
+    return waiting.with_warning(waiting.never(profile, shortage, fleet), profile, fleet)
 
 
 class Minutes:

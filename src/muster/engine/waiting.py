@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.engine.placement import Shortage
 from muster.engine.victims import Unit
@@ -83,6 +83,13 @@ def never(profile: Profile, shortage: Shortage, fleet: Fleet) -> Waiting:
         "case": _case(shortage, asked > most),
     }
     return Waiting(reason=Reason.NEVER_FITS, facts=facts)
+
+
+def with_warning(verdict: Waiting, profile: Profile, fleet: Fleet) -> Waiting:
+    """The verdict; it says so if the job names a pool that none of its clusters has (design.md 5.1)."""
+    if not profile.pool or fleet.whole.home(profile) == profile.pool:
+        return verdict
+    return replace(verdict, facts={**verdict.facts, "unknownPool": profile.pool})
 
 
 def _on_empty(node: Node, name: str) -> int:

@@ -148,7 +148,12 @@ class Reason(Enum):
     def explain(self, facts: Facts) -> str:
         """The reason as a sentence."""
         words = self.cases.get(str(facts.get("case")), self.sentence)
+        if "unknownPool" in facts:
+            words += _UNKNOWN_POOL
         return words.format_map({name: _in_words(fact) for name, fact in facts.items()})
+
+
+_UNKNOWN_POOL = " (its pool {unknownPool} is not in any cluster it may go to: it counts as a job of the default pool)"
 
 
 def _in_words(fact: Fact) -> Fact:

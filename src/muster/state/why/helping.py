@@ -130,13 +130,13 @@ def _smaller(profile: Profile, lack: Lack) -> Profile | None:
         amounts = {**dict(request.resources.items()), lack.dimension: most}
         return replace(group, request=replace(request, resources=Resources.of(amounts)))
 
-    smaller = Profile(groups=tuple(map(cut, profile.groups)), clusters=profile.clusters)
+    smaller = replace(profile, groups=tuple(map(cut, profile.groups)))
     return smaller if smaller != profile else None
 
 
 def _more_nodes(snapshot: Snapshot, job: Job) -> Iterator[Trial]:
     """More nodes like the largest that the job's hardest group may use: 1, 2, 4 … until it starts."""
-    fleet, group = snapshot.fleet, job.profile.groups[0]
+    fleet, group = snapshot.fleet.parts[snapshot.fleet.home(job.profile)], job.profile.groups[0]
     suits = [node for cluster in fleet.candidates(job.profile) for node in fleet.matching(cluster, group.constraint)]
     usage = snapshot.policy.weights.usage
     like = min(suits, key=lambda node: (-usage(node.allocatable), node.key), default=None)
@@ -149,7 +149,8 @@ def _more_nodes(snapshot: Snapshot, job: Job) -> Iterator[Trial]:
 def _with_nodes(snapshot: Snapshot, like: Node, count: int) -> Snapshot:
     new = [replace(like, name=f"{like.name}~{number}", cordoned=False) for number in range(count)]
     empty = {node.name: NodeState(empty=node.empty(), room=node.empty()) for node in new}
-    fleet = Fleet(snapshot.fleet.clusters.values(), [*snapshot.fleet.nodes.values(), *new])
+    fleet = snapshot.fleet
+    fleet = Fleet(fleet.clusters.values(), [*fleet.nodes.values(), *new], fleet.pools.values())
     return replace(snapshot, fleet=fleet, nodes={**dict(snapshot.nodes), **empty}, columns=None)
 
 

@@ -13,6 +13,8 @@ from muster.model.resources import GPU, PODS, Resources
 from muster.model.snapshot import NodeState, Snapshot
 
 OTHER_CLUSTER = "cluster"
+OTHER_POOL = "pool"
+NOT_LENT = "notLent"
 SILENT = "silent"
 CORDONED = "cordoned"
 WHOLE_NODE = "wholeNode"
@@ -53,8 +55,11 @@ def _lack(
     fleet: Fleet, node: Node, rooms: Mapping[str, NodeState], profile: Profile, group: TaskGroup
 ) -> tuple[str, int]:
     """What keeps one task off the node, and how much of it is free there."""
-    if node.cluster not in fleet.candidates(profile, silent=True):
+    home, pool = fleet.home(profile), fleet.pool_of(node.name)
+    if node.cluster not in fleet.parts[home].candidates(profile, silent=True):
         return OTHER_CLUSTER, 0
+    if pool != home and pool not in fleet.lenders(profile):
+        return OTHER_POOL, 0
     refused = group.constraint.refuses(node.name, node.labels, node.taints)
     if refused is not None:
         return refused, 0
@@ -69,7 +74,7 @@ def _lack(
     if request.gpus and not room.has_devices(request):
         missing[GPU] = missing.get(GPU, 1)
     if not missing:
-        return FITS, 0
+        return (FITS, 0) if pool == home else (NOT_LENT, 0)
     # Scarce things first: who lacks a GPU cares little for cores.
     name = min(missing, key=lambda name: (name != GPU, name))
     return name, room.free.get(name)

@@ -9,13 +9,25 @@ from muster.model.reasons import Happening, Reason
 from muster.model.resources import GPU, PODS, Resources, format_amount
 from muster.state.why.answer import Leaves, Why
 from muster.state.why.helping import Help
-from muster.state.why.nodes import CORDONED, FITS, OTHER_CLUSTER, SILENT, WHOLE_NODE, Lack, is_unlimited
+from muster.state.why.nodes import (
+    CORDONED,
+    FITS,
+    NOT_LENT,
+    OTHER_CLUSTER,
+    OTHER_POOL,
+    SILENT,
+    WHOLE_NODE,
+    Lack,
+    is_unlimited,
+)
 
 _MOST = 3  # names, or groups, that are told; the rest is counted
 _MOST_KINDS = 5
 
 _REFUSED = {
     OTHER_CLUSTER: "in clusters it may not go to",
+    OTHER_POOL: "of pools it may not borrow from",
+    NOT_LENT: "of pools that do not lend them while jobs of their own wait",
     SILENT: "in a cluster that does not answer",
     CORDONED: "cordoned",
     WHOLE_NODE: "in use, and it wants each for itself",

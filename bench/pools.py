@@ -1,0 +1,85 @@
+"""Eight pools: how fast a million cores are filled when one pool is lent, and what a second thread brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import perf_counter
+
+from bench.calibration import bare_kernel
+from bench.checking import hold_to_rules
+from bench.measuring import MEASURE, judged, ms, table, tell
+from bench.turns import FILL_HEADINGS, FIRST_MS, fill_bars, fill_row, filled, made_world, warm_up
+from bench.worlds import Kind, Size, scaled
+from muster.engine import plan
+from muster.model.plan import Start
+from muster.model.snapshot import Snapshot
+
+POOLS = 8
+LENT = Kind(pools=POOLS, lent=1)
+FILL_BAR, THREADS_BAR = 300_000, 1.15
+TRIES = 7  # of each, one after the other: what else the machine does hits all of them alike
+
+
+def pools() -> str:
+    """Fill a million cores in pools, with borrowing; then the same without, in one thread and in two."""
+    size = scaled(Size())
+    warm_up(LENT)
+    filling = filled(made_world(size, LENT), decide=partial(plan, threads=1))
+    starts = [action for action in filling.plan.actions if isinstance(action, Start)]
+    borrowed = sum(filling.snapshot.fleet.pool_of(it.tasks[0].node) == f"pool-{POOLS - 1}" for it in starts)
+    checked = hold_to_rules(filling.snapshot, filling.plan, "Filling")
+    snapshot = made_world(size, Kind(pools=POOLS)).freeze(FIRST_MS)
+    rows, ratios = in_threads(snapshot)
+    limit = THREADS_BAR * ratios[0]
+    return "\n".join(
+        [
+            f"{size}; {POOLS} pools, each queue has one of seven for its own, the last is lent. {MEASURE}",
+            "",
+            *table(FILL_HEADINGS, [fill_row("filling from empty", filling)]),
+            "",
+            f"{len(starts):,} jobs started, {borrowed:,} of them on borrowed nodes.",
+            "",
+            *fill_bars(filling, FILL_BAR),
+            "",
+            checked,
+            "",
+            f"In two threads, with jobs for every pool (the clock on the wall; the best of {TRIES}):",
+            "",
+            *table(("what", "one thread ms", "two threads ms", "ratio"), rows),
+            "",
+            f"- Pools in two threads: bar: at most {THREADS_BAR} x the ratio of bare kernels, {limit:.2f}; "
+            f"measured {ratios[1]:.2f}: {judged(is_met=ratios[1] <= limit)}.",
+        ]
+    )
+
+
+def in_threads(snapshot: Snapshot) -> tuple[list[tuple[str, ...]], list[float]]:
+    """Two bare kernels, and all pools, in one thread and in two."""
+    bare, rows, ratios = bare_kernel(), list[tuple[str, ...]](), list[float]()
+    works: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "two bare kernels": (lambda: (bare(), bare()), lambda: _both(bare)),
+        f"{POOLS} pools": (partial(plan, snapshot, threads=1), partial(plan, snapshot, threads=2)),
+    }
+    for name, ways in works.items():
+        took: tuple[list[float], list[float]] = ([], [])
+        for _ in range(TRIES):
+            for way, seconds in zip(ways, took, strict=True):
+                seconds.append(_on_the_wall(way))
+        one, two = min(took[0]), min(took[1])
+        rows.append((name, ms(one), ms(two), f"{two / one:.2f}"))
+        ratios.append(two / one)
+        tell(f"{name}: {ms(one)} ms in one thread, {ms(two)} ms in two")
+    return rows, ratios
+
+
+def _both(work: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: work(), range(2)))
+
+
+def _on_the_wall(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
