@@ -124,6 +124,21 @@ def test_nodes_that_refuse_the_job_are_told_apart_from_those_that_are_full() -> 
     assert lacks == {(CPU, 3, "n-0"), ("cordoned", 1, "big"), ("cluster", 1, "far")}
 
 
+def test_nodes_of_other_pools_are_told_apart_and_more_of_its_own_would_help() -> None:
+    world = a_world(over_share=None).with_pools("p", "q").with_pools("r", shares=False)
+    for pool in ("p", "q", "r"):
+        world.with_node(cpu=8, labels={pool: "yes"})
+    world.with_jobs(a_job("b").cpu(8).of_pool("p"), a_job("b").cpu(4).of_pool("q")).turn()
+    world.with_jobs(a_job("c").cpu(8).of_pool("q"), a_job("a").named("asked").cpu(4).of_pool("p"))
+
+    said = paragraph(why(world, "asked"))
+
+    assert "1 (8 cpu: n-0) lacks cpu: 0 free, 4 asked" in said
+    assert "1 (8 cpu: n-1) is of pools that do not lend them while jobs of their own wait" in said
+    assert "1 (8 cpu: n-2) is of pools it may not borrow from" in said
+    assert "1 more node like n-0" in said
+
+
 def test_a_queue_over_its_share_is_told_that_a_lifetime_would_help() -> None:
     world = a_world().with_node(cpu=8).with_queues("b", "c", "d")
     world.with_jobs(*(a_job("a").cpu(1) for _ in range(5)))
