@@ -30,6 +30,7 @@ from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, par
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
 from muster.sim.scenario.timeline import place
+from muster.sim.simulate import Simulation
 from muster.state.run import Run
 from muster.state.state import State
 
@@ -316,6 +317,16 @@ def scenarios(draw: Callable[[st.SearchStrategy[Any]], Any], knobs: Knobs = EVER
         jobs=draw(st.lists(_SEEDS, min_size=fewest, max_size=knobs.entries)),
         events=draw(st.lists(_SEEDS, max_size=8)) if knobs.script else [],
     )
+
+
+def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
+    """Every turn of a simulation."""
+    turns: list[tuple[Snapshot, Plan]] = []
+    simulation = Simulation(scenario, estimates=False)
+    simulation.run.watch = lambda snapshot, made: turns.append((snapshot, made))
+    for _ in simulation:
+        pass
+    return turns
 
 
 def scenario_of(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from muster.model.jobs import Job
 from muster.model.plan import Verdict, Waiting
-from muster.model.policy import Preemption
+from muster.model.policy import Policy, Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
 from oracle.horizon import Horizon
@@ -72,6 +72,8 @@ def _moving_reservations(
             yield promised.reservation.start_ms
     if (next_end := horizon.next_stated_end()) is not None:
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
+    if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
+        yield from _reaching_guesses(snapshot.policy, horizon)
     if all(promised.reservation.is_firm for promised in horizon.promised.values()):
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
@@ -84,6 +86,16 @@ def _moving_reservations(
     # With time somebody else's turn may come first, and with it the reservation.
     if sum(bool(state.lanes) for state in snapshot.queues) > 1 and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
+
+
+def _reaching_guesses(policy: Policy, horizon: Horizon) -> Iterator[int]:
+    """A guess that lies before a promise comes to lie there: whoever has no promise may then find a place."""
+    for promised in horizon.promised.values():
+        start_ms = promised.reservation.start_ms
+        for stay in horizon.guessed():
+            if stay.end_ms < start_ms:
+                since_ms = min(start_ms - policy.unknown_end_ms, -(-(start_ms + stay.run.started_ms) // 2))
+                yield -(-since_ms // policy.reestimate_ms) * policy.reestimate_ms
 
 
 def _next(now_ms: int, step_ms: int) -> int:

@@ -5,26 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import given
-from worlds import POOLS, scenarios
+from worlds import POOLS, scenarios, turns_of
 
 from muster.engine import plan
 from muster.model.plan import Plan, Start, Waiting
 from muster.model.reasons import Reason
-from muster.model.snapshot import Snapshot
 from muster.sim.checker import check
 from muster.sim.lines import lines
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
-
-
-def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
-    """Every turn of a simulation."""
-    turns: list[tuple[Snapshot, Plan]] = []
-    simulation = Simulation(scenario, estimates=False)
-    simulation.run.watch = lambda snapshot, made: turns.append((snapshot, made))
-    for _ in simulation:
-        pass
-    return turns
 
 
 @given(scenarios(POOLS))

@@ -7,30 +7,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import given
-from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios
+from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios, turns_of
 
 from muster.engine import plan
 from muster.model.jobs import Running, resources_of
-from muster.model.plan import Evict, Plan, Rule, Start, Started, Victim, Waiting, verdicts
+from muster.model.plan import Evict, Rule, Start, Started, Victim, Waiting, verdicts
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import CPU
-from muster.model.snapshot import Snapshot
 from muster.sim.checker import check
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
 PREEMPTING = replace(EVERYTHING, preemption=(Preemption.ON,))
-
-
-def turns_of(scenario: Scenario) -> list[tuple[Snapshot, Plan]]:
-    """Every turn of a simulation."""
-    turns: list[tuple[Snapshot, Plan]] = []
-    simulation = Simulation(scenario, estimates=False)
-    simulation.run.watch = lambda snapshot, made: turns.append((snapshot, made))
-    for _ in simulation:
-        pass
-    return turns
 
 
 # --- steady state -------------------------------------------------------------------------------

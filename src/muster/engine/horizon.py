@@ -134,14 +134,7 @@ class Horizon:
             moves, _ = self.stays.moves_of(present, books.grounds, self.asks)
             trials.append(span := Span([rooms]))
             span.give_back(books.from_array(moves), len(moves))
-        span = self.span_from_now(job)
-        tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
-
-        def undo() -> None:
-            for trial in (span, *trials):
-                trial.undo()
-
-        return undo, tasks
+        return self._placed_after(trials, job, cluster)
 
     def place_in_place_of(self, gone: Gone, job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
         """The job's tasks at its min if these tasks were gone, taken in place; and how to undo all of it.
@@ -152,6 +145,10 @@ class Horizon:
         for rooms, present in self._rooms_of(gone):
             trials.append(span := Span([rooms]))
             span.give_all([(run.job.profile, tasks) for run, tasks in present])
+        return self._placed_after(trials, job, cluster)
+
+    def _placed_after(self, trials: Sequence[Span], job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
+        """The job's tasks at its min after these trials, and how to undo all of it."""
         span = self.span_from_now(job)
         tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
 

@@ -312,6 +312,15 @@ class Stays:
         rows = self.ends.rows[~self.ends.stated]
         return bool((self.column(runs.STARTED, rows) >= started_ms).any())
 
+    def guesses_reach(self, moment_ms: int) -> int | None:
+        """When the first guess that lies before a moment comes to lie there; None if there is none."""
+        is_before = ~self.ends.stated & (self.ends.moments < moment_ms)
+        if not is_before.any():
+            return None
+        started_ms = int(self.column(runs.STARTED, self.ends.rows[is_before]).min())
+        since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
+        return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
+
     def guessed_on(self, nodes: Iterable[str]) -> list[tuple[int, set[str]]]:
         """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are."""
         rows = self.ends.rows[~self.ends.stated]

@@ -65,6 +65,10 @@ def _moving_reservations(
             yield promised.reservation.start_ms
     if (next_end := horizon.stays.next_stated_end()) is not None:
         yield next_end  # who does not end then has overrun, and promises that counted on it move
+    if Reason.NO_ROOM in said.reasons:  # of a guess before it, a promise knows nothing: who has none may find a place
+        for promised in horizon.promised.values():
+            if (moment_ms := horizon.stays.guesses_reach(promised.reservation.start_ms)) is not None:
+                yield moment_ms
     if all(promised.reservation.is_firm for promised in horizon.promised.values()):
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
