@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from worlds import a_job, a_world, amounts
+from worlds import a_job, a_world, amounts, ms
 
 from muster.engine import plan
 from muster.model import events as ev
@@ -252,3 +252,20 @@ def test_verdicts_do_not_depend_on_the_order_of_those_who_wait_for_others():
     shuffled = replace(snapshot, held=snapshot.held[::-1])
 
     assert list(plan(snapshot).verdicts) == list(plan(shuffled).verdicts)
+
+
+def test_who_waits_beside_a_promise_is_looked_at_when_a_guess_comes_to_lie_there():
+    """Nobody says when `old` ends: after half an hour the guess is an hour from the start, as late as the promise."""
+    world = a_world(over_share=None, reservations=2).with_node("a", cpu=4, labels={"zone": "a"})
+    world.with_node("b", cluster="west", cpu=4, labels={"zone": "b"})
+    world.with_jobs(
+        a_job("q").named("old").cpu(4).on(zone="a"), a_job("q").named("known").cpu(4).on(zone="b").lasts(hours=1)
+    )
+    world.turn()
+    world.with_jobs(a_job("q").named("next").cpu(4).on(zone="b"), a_job("q").named("waits").cpu(4).on(zone="a"))
+
+    before = world.turn()
+
+    assert (reason(before, "next"), reason(before, "waits")) == ("RESERVED", "NO_ROOM")
+    assert before.wake_ms == ms(minutes=30)
+    assert reason(world.at(minutes=30).turn(), "waits") == "RESERVED"
