@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
 _LOOKS = 64
+_ASKED = 256  # names at most of which most nobody needs any more
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
 
 
@@ -117,7 +118,7 @@ class Roll:
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
         self._run: tuple[int, str, int] = (NONE, "", 0)
-        self._asked: WeakSet[Names] = WeakSet()
+        self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
         self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
@@ -142,6 +143,8 @@ class Roll:
 
     def sight(self) -> Sight[Roll]:
         """The roll as it is now, for a snapshot."""
+        if len(self._asked) > _ASKED:
+            self._asked = [each for each in self._asked if each() is not None]
         return Sight(self)
 
     def fork(self) -> Roll:
@@ -150,7 +153,7 @@ class Roll:
         other.__dict__.update(
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
-        other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), WeakSet(), []
+        other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), [], []
         return other
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -237,15 +240,23 @@ class Roll:
 
     def names_in(self, rows: Ints) -> Names:
         """The ids of the jobs in these rows, as they are now."""
-        unread = [names for names in self._asked if not names.are_read]
+        self.forget_leavers()
+        names = Names(rows, self, self._left)
+        self._asked.append(ref(names))
+        return names
+
+    def forget_leavers(self) -> None:
+        """Nobody who asked for names still needs to know who left; if it is very many, they read what they asked for.
+
+        Pools that are decided beside each other ask at the same time: then nobody has left since this was done.
+        """
+        if not self._left:
+            return
+        unread = [names for each in self._asked if (names := each()) is not None and not names.are_read]
         if not unread or len(self._left) > _LEFT:
             for names in unread:
                 _ = names.ids
-            self._asked.clear()
-            self._left = []
-        names = Names(rows, self, self._left)
-        self._asked.add(names)
-        return names
+            self._asked, self._left = [], []
 
     def lined_up(self, how: Hashable) -> tuple[Ints, ...] | None:
         """How lanes stood in line when a turn began, if nothing has changed since; not to be changed."""

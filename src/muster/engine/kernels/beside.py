@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def cores() -> int:
@@ -17,9 +18,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def all_at_once(work: Callable[[T], None], parts: Iterable[T], threads: int) -> None:
-    """Do the work on every part, in so many threads."""
+def all_at_once(work: Callable[[T], R], parts: Iterable[T], threads: int) -> list[R]:
+    """What comes of the work on every part, in their order; it is done in so many threads."""
     from concurrent.futures import ThreadPoolExecutor  # only who has pools needs it
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, parts))
+        return list(pool.map(work, parts))

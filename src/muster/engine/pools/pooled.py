@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from muster.engine.grounds import grounds_of
 from muster.engine.kernels.beside import all_at_once
+from muster.engine.kernels.jit import plain
 from muster.engine.ledger import Ledger
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
@@ -52,24 +54,33 @@ class Pooled:
 
     def _settle_at_once(self, join: Join, threads: int) -> None:
         """All pools at the same time, each as if it were the first; to whom it matters what others did, again."""
-        turns = [Turn(part, self._opened, self._opened.ledger.fork()) for part in self._snapshots.values()]
-        self._look_up_all(turns)
-        all_at_once(Turn.settle, turns, threads)
-        for turn in turns:
+        self._look_up_all()
+        for turn in all_at_once(self._settled_alone, self._snapshots.values(), threads):
             if join.touches(turn):
                 self._settle(turn.snapshot, join.ledger)
             else:
                 join.add(turn.ledger)
                 self._settled(turn)
 
-    def _look_up_all(self, turns: list[Turn]) -> None:
+    def _settled_alone(self, part: Snapshot) -> Turn:
+        turn = Turn(part, self._opened, self._opened.ledger.fork())
+        turn.settle()
+        return turn
+
+    def _look_up_all(self) -> None:
         """What is numbered or worked out when it is first asked for: then threads only read it."""
-        for turn in turns:
-            self._opened.runs.numbers_on(turn.horizon.now.books.grounds)
-            for pending in turn.snapshot.pending:
-                never_fits(turn.fleet.whole, pending.job.profile)
-        for turn in turns:
-            self._opened.runs.on(turn.horizon.now.books.grounds)
+        runs, shapes = self._opened.runs, self._opened.shapes
+        self._opened.roll.forget_leavers()
+        grounds = [grounds_of(part.fleet) for part in self._snapshots.values()]
+        for each in grounds:
+            runs.numbers_on(each)
+        for part, each in zip(self._snapshots.values(), grounds, strict=True):
+            runs.on(each)
+            runs.residents(part.fleet)
+            shapes.homes(part.fleet.whole)
+            shapes.asks_of(each, listed=self._opened.face is plain)
+            for pending in part.pending:
+                never_fits(part.fleet.whole, pending.job.profile)
 
     def _come_to_rest(self) -> None:
         """Lend, and let those answer to whom it matters, until nothing changes: then the same moment planned again
