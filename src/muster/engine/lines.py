@@ -22,6 +22,7 @@ from muster.engine.stays import Flags, Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 
+_STARTS_PER_NODE = 8
 _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 
@@ -53,6 +54,7 @@ class Lines:
         policy: Policy,
         now_ms: int,
         face: Face,
+        nodes: int,
         ours: Flags | None = None,
         whose: Hashable = None,
     ) -> None:
@@ -104,7 +106,8 @@ class Lines:
             usage_with=np.zeros(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
-        self._done = _nothing_done(min(len(roll), policy.profiles_deep * queues) + 16)
+        # Whoever is set aside, and on an empty fleet about as many starts as this.
+        self._done = _nothing_done(min(len(roll), max(policy.profiles_deep * queues, _STARTS_PER_NODE * nodes)) + 16)
         self._entitled: Ints | None = None
         self._is_as_found = True  # nobody was started or left out yet
 

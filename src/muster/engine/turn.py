@@ -65,7 +65,7 @@ class Turn:
         ours = whose = None
         if (whole := self.fleet.whole).pools:
             ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet
-        self.lines = Lines(self.roll, shapes, self.policy, self.now_ms, face, ours, whose)
+        self.lines = Lines(self.roll, shapes, self.policy, self.now_ms, face, len(self.fleet.nodes), ours, whose)
         self.lines.leave_out(snapshot.evicted)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
         self._waited = len(self.roll) + len(opened.snapshot.pending)  # in any pool, when the turn began

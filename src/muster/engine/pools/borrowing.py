@@ -95,7 +95,10 @@ class Borrowing:
 
     def _fill(self) -> None:
         snapshot, opened, lending = self._snapshot, self._opened, self._lending
-        lines = Lines(opened.roll, opened.shapes, snapshot.policy, snapshot.now_ms, opened.face, lending.borrowers())
+        nodes = len(snapshot.fleet.nodes)
+        lines = Lines(
+            opened.roll, opened.shapes, snapshot.policy, snapshot.now_ms, opened.face, nodes, lending.borrowers()
+        )
         for turn in self._turns:
             lines.leave_out_those_of(turn.lines)
         lines.reopen()
