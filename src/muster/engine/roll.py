@@ -28,6 +28,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 RANK_STEP = 1 << 20
 _LOOKS = 64
 _ASKED = 256  # names at most of which most nobody needs any more
+_MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
 
 
@@ -366,6 +367,18 @@ class Roll:
         found = [(name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
         for place, (_, row) in enumerate(sorted(found), 1):
             self._rows.cells["rank"][row] = place * RANK_STEP
+
+    def rank_all(self) -> bool:
+        """Work out the order of all jobs of one moment before it is asked for, if that is not too much; whether it was
+        not. Ranks may change on the way: nobody else may read them meanwhile."""
+        rows = np.flatnonzero(self._rows.array("rank")[: len(self._rows)] == 0).tolist()
+        submitted = self._rows.cells["submit"]
+        moments = {submitted[row] for row in rows if self.ids[row] is not None}
+        if len(moments) > _MOMENTS:
+            return False
+        for submit_ms in moments:
+            self.rank_those_of(submit_ms)
+        return True
 
     def _rank(self, job: Job) -> int:
         """Jobs that come in order get their rank at once; others when it is first asked for."""

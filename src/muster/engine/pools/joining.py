@@ -34,7 +34,13 @@ class Join:
 
     def __init__(self, opened: Ledger) -> None:
         self._opened = opened
+        self._budgeted = [name for name, it in opened.queues.items() if it.budget_left is not None]
         self.ledger = opened.fork()
+        self._so_far = np.zeros(len(opened.columns.flow), np.bool_)
+
+    def note(self) -> None:
+        """A pool that knew the ledger has had its turn."""
+        self._so_far = self._changed(self.ledger)
 
     def add(self, ledger: Ledger) -> None:
         """A pool that none of those before touches, and that began as if it were the first, has had its turn."""
@@ -42,13 +48,15 @@ class Join:
         for name in _BY_QUEUE:
             _column(ours, name)[changed] = _column(theirs, name)[changed]
         ours.user_held[:] += theirs.user_held - self._opened.columns.user_held
-        for name, holding in self.ledger.queues.items():
+        for name in self._budgeted:
+            holding = self.ledger.queues[name]
             if changed[holding.number]:
                 holding.budget_left = ledger.queues[name].budget_left
+        self._so_far |= changed
 
     def touches(self, turn: Turn) -> bool:
         """Whether those added so far changed what matters to a pool that began without them."""
-        if (self._changed(self.ledger) & relevant_to(turn)).any():
+        if (self._so_far & relevant_to(turn)).any():
             return True
         books, opened = self.ledger.columns, self._opened.columns
         by_user = (books.user_held != opened.user_held).any(axis=1) & (books.user_has_quota > 0)
@@ -60,7 +68,8 @@ class Join:
         for name in _BY_QUEUE:
             differs = _column(ledger.columns, name) != _column(self._opened.columns, name)
             changed |= differs if differs.ndim == 1 else differs.any(axis=1)
-        for name, holding in ledger.queues.items():
+        for name in self._budgeted:
+            holding = ledger.queues[name]
             changed[holding.number] |= holding.budget_left != self._opened.queues[name].budget_left
         return changed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.engine.grounds import grounds_of
+from muster.engine.floor import Floor
 from muster.engine.kernels.beside import all_at_once
 from muster.engine.kernels.jit import plain
 from muster.engine.ledger import Ledger
@@ -28,7 +28,7 @@ class Pooled:
         self._news: list[News] = []
         policy, join = snapshot.policy, Join(opened.ledger)
         is_rated = policy.starts_per_turn is not None  # then each must know how many started before
-        if threads > 1 and not is_rated:
+        if threads > 1 and not is_rated and opened.roll.rank_all():
             self._settle_at_once(join, threads)
         else:
             for part in self._snapshots.values():
@@ -58,6 +58,7 @@ class Pooled:
         for turn in all_at_once(self._settled_alone, self._snapshots.values(), threads):
             if join.touches(turn):
                 self._settle(turn.snapshot, join.ledger)
+                join.note()
             else:
                 join.add(turn.ledger)
                 self._settled(turn)
@@ -71,7 +72,7 @@ class Pooled:
         """What is numbered or worked out when it is first asked for: then threads only read it."""
         runs, shapes = self._opened.runs, self._opened.shapes
         self._opened.roll.forget_leavers()
-        grounds = [grounds_of(part.fleet) for part in self._snapshots.values()]
+        grounds = [Floor.of(part).grounds for part in self._snapshots.values()]
         for each in grounds:
             runs.numbers_on(each)
         for part, each in zip(self._snapshots.values(), grounds, strict=True):
