@@ -10,9 +10,10 @@ import numpy as np
 from muster.engine import runs
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.placing import Cells
+from muster.engine.present import Flags
 from muster.engine.rooms import Books
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.stays import Flags, Stays
+from muster.engine.stays import Stays
 from muster.model.jobs import Job
 from muster.model.plan import Rule
 

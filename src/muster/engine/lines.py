@@ -16,9 +16,10 @@ from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Fie
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
+from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.stays import Flags, Givers, Started
+from muster.engine.stays import Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 

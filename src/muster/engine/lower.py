@@ -16,8 +16,9 @@ from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing, evicting
 from muster.engine.kernels.placing import Cells
 from muster.engine.placement import Placer
+from muster.engine.present import Flags
 from muster.engine.rooms import Span
-from muster.engine.stays import BORROWER, Flags
+from muster.engine.stays import BORROWER
 from muster.engine.tenants import Tenants
 from muster.engine.victims import Fits, Unit, merged, minimal
 from muster.model.budgets import Budget

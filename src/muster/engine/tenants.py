@@ -16,8 +16,9 @@ from muster.engine.grounds import Grounds, blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing
 from muster.engine.kernels.placing import TASK, Cells
+from muster.engine.present import Flags
 from muster.engine.shapes import Ints
-from muster.engine.stays import BORROWER, Flags, Stays
+from muster.engine.stays import BORROWER, Stays
 from muster.model.budgets import Budget
 
 

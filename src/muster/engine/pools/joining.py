@@ -12,8 +12,8 @@ import numpy as np
 from muster.engine import runs
 from muster.engine.kernels.filling import Books
 from muster.engine.ledger import Ledger
+from muster.engine.present import Flags
 from muster.engine.shapes import Ints
-from muster.engine.stays import Flags
 from muster.engine.turn import Turn
 
 _BY_QUEUE = (

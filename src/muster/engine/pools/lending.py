@@ -12,8 +12,8 @@ from muster.engine.grounds import Array, grounds_of
 from muster.engine.kernels import placing
 from muster.engine.kernels.filling import Field
 from muster.engine.opening import Opened
+from muster.engine.present import Flags
 from muster.engine.rooms import Rooms
-from muster.engine.stays import Flags
 from muster.engine.turn import Turn
 from muster.model.jobs import Profile
 from muster.model.reasons import Reason
