@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench fuzz docs plots fresh clean
+.PHONY: help setup run test check format bench evidence fuzz docs plots fresh clean
 
 BIN := .venv/bin
 
@@ -27,6 +27,10 @@ format: setup ## format the code and fix what the linter can fix
 
 bench: setup ## run the benchmarks, or the one called NAME
 	@$(BIN)/python -m bench $(NAME)
+
+evidence: ## run the experiments on public traces, or the one called E; goes on where it was stopped
+	@scripts/setup evidence
+	@$(BIN)/python -m evidence $(E)
 
 fuzz: setup ## run the property tests with fresh seeds
 	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto $(ARGS)

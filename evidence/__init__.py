@@ -1,0 +1,1 @@
+"""Experiments on real traces, with published numbers beside ours: `make evidence`."""

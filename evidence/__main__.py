@@ -1,0 +1,90 @@
+"""`python -m evidence [E1 …]`: run experiments, or what is left of them, and write their chapters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from evidence.experiment import Case, Experiment, Outcome
+from evidence.keeping import ROOT, Shelf
+from evidence.traces import MissingTrace
+
+EXPERIMENTS = {
+    "E2": "evidence.e2_backfill",
+}
+REPORT = ROOT / "docs" / "evidence.md"
+INTRODUCTION = """# Evidence
+
+Written by `make evidence`; one experiment: `make evidence E=E2`. Muster and plain baselines on public traces, each with
+what was published about it. The baselines are configurations of the same engine.
+"""
+
+
+def main() -> int:
+    """Run what was asked for."""
+    names = [name.upper() for name in sys.argv[1:]] or list(EXPERIMENTS)
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        print(f"no experiment called {unknown[0]!r}; there is: {', '.join(EXPERIMENTS)}", file=sys.stderr)
+        return 2
+    try:
+        for name in names:
+            experiment: Experiment = import_module(EXPERIMENTS[name]).EXPERIMENT
+            outcomes = all_outcomes(experiment)
+            update(experiment, experiment.chapter(outcomes))
+    except MissingTrace as err:
+        print(err, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+    return 0
+
+
+def all_outcomes(experiment: Experiment) -> dict[str, Outcome]:
+    """What all cases of an experiment came to, on as many cores as there are."""
+    shelf, cases = Shelf(experiment.name), experiment.cases()
+    outcomes = {case.key: kept for case in cases if (kept := shelf.get(case.key)) is not None}
+    left = [case for case in cases if case.key not in outcomes]
+    columns = (TextColumn(experiment.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(cases), completed=len(outcomes))
+        for key, outcome in _run(left):
+            shelf.put(key, outcome)
+            outcomes[key] = outcome
+            progress.update(task, advance=1, description=key)
+    return outcomes
+
+
+def _run(cases: Sequence[Case]):  # type: ignore[no-untyped-def]
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
+        running = {pool.submit(_work, case.work): case.key for case in cases}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _work(work: Callable[[], Outcome]) -> Outcome:
+    return work()
+
+
+def update(experiment: Experiment, chapter: str) -> None:
+    """Put an experiment's chapter in the place of its last one."""
+    parts = REPORT.read_text(encoding="utf-8").split("\n## ") if REPORT.exists() else [INTRODUCTION]
+    found = {part.split(":", 1)[0]: part for part in parts[1:]}
+    found[experiment.name] = f"{experiment.name}: {experiment.title}\n\n{chapter.strip()}\n"
+    kept = ["## " + found[name].strip() + "\n" for name in EXPERIMENTS if name in found]
+    REPORT.write_text("\n".join([INTRODUCTION, *kept]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
