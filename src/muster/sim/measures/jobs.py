@@ -91,6 +91,10 @@ class JobTable:
         counts = np.bincount(self.phase, minlength=len(PHASES)).tolist()
         return {name: count for name, count in zip(PHASES, counts, strict=True) if count}
 
+    def phase_of(self, row: int) -> str:
+        """Where a job ended up."""
+        return PHASES[int(self.phase[row])]
+
     def reasons_of(self, row: int) -> list[Reason]:
         """What a job was told to wait for."""
         bits = int(self.reasons[row])

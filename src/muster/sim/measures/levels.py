@@ -82,7 +82,7 @@ class Kinds:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._numbers: dict[tuple[int, Profile, tuple[int, ...] | None], int] = {}
-        self._changes: list[dict[int, int]] = []
+        self._changes: list[tuple[Ints, Ints]] = []  # columns, and by how much they change
         self._profiles: list[Profile | None] = []  # of kinds that wait
         self._fits: dict[int, bool] = {}
 
@@ -117,21 +117,20 @@ class Kinds:
 
     def vectors(self, kinds: list[int], fleet: Fleet) -> tuple[Ints, Ints, Ints]:
         """The columns each of these kinds changes and by how much, one after the other, and how many each has."""
-        changes = [self._change(kind, fleet) for kind in kinds]
-        columns = np.fromiter((column for change in changes for column in change), np.int64)
-        amounts = np.fromiter((amount for change in changes for amount in change.values()), np.int64)
-        return columns, amounts, np.fromiter(map(len, changes), np.int64, len(changes))
+        found = [self._change(kind, fleet) for kind in kinds]
+        columns, amounts = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return columns, amounts, np.array([len(part) for part, _ in found], np.int64)
 
     def __len__(self) -> int:
         return len(self._changes)
 
-    def _change(self, kind: int, fleet: Fleet) -> dict[int, int]:
+    def _change(self, kind: int, fleet: Fleet) -> tuple[Ints, Ints]:
         profile = self._profiles[kind - 1]
         if profile is not None:
             if kind not in self._fits:
                 self._fits[kind] = never_fits(fleet, profile) is None
             if not self._fits[kind]:  # nobody is entitled to what can never start
-                return {self.layout.waiting: 1}
+                return np.array([self.layout.waiting]), np.ones(1, np.int64)
         return self._changes[kind - 1]
 
     def _new(self, queue: int, profile: Profile, widths: tuple[int, ...] | None) -> int:
@@ -151,7 +150,9 @@ class Kinds:
     def _add(
         self, key: tuple[int, Profile, tuple[int, ...] | None], change: dict[int, int], profile: Profile | None
     ) -> int:
-        self._changes.append({column: amount for column, amount in change.items() if amount})
+        kept = [(column, amount) for column, amount in change.items() if amount]
+        columns, amounts = np.array(kept, np.int64).T
+        self._changes.append((columns, amounts))
         self._profiles.append(profile)
         self._numbers[key] = number = len(self._changes)  # from 1 on: the sign says whether there is one more or less
         return number
