@@ -84,8 +84,13 @@ def log_time_axis(most_s: float) -> Axis:
 
 
 def log_axis(most: float) -> Axis:
-    """From 1 to a power of ten above `most`."""
-    powers = max(math.ceil(math.log10(max(most, 1.0)) - 1e-9), 1)
-    every = -(-powers // 6)
-    marks = tuple((10.0**each, words.count(10**each)) for each in range(0, powers + 1, every))
-    return Axis(low=1.0, high=10.0**powers, marks=marks, is_log=True)
+    """From 1 to something above `most`: marks at 1, 2, 5, 10 … while there is room for them, else at powers of ten."""
+    fine = [each * 10**power for power in range(3) for each in (1, 2, 5)]
+    if most <= fine[-1]:
+        marks = fine[: next(place for place, each in enumerate(fine) if each >= max(most, 2)) + 1]
+    else:
+        powers = math.ceil(math.log10(most) - 1e-9)
+        marks = [10**power for power in range(0, powers + 1, -(-powers // 6))]
+        marks += [10 ** (powers + 1)] if marks[-1] < most else []
+    told = tuple((float(each), words.count(each)) for each in marks)
+    return Axis(low=1.0, high=float(marks[-1]), marks=told, is_log=True)

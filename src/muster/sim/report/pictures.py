@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from muster.model.resources import units_of
 from muster.sim.measures import Measured
 from muster.sim.measures.division import Floats
 from muster.sim.measures.jobs import width_classes
@@ -169,7 +170,9 @@ def _at_most(values: Floats, points: Floats) -> Floats:
 
 
 def _class(name: str, main: str) -> str:
-    return f"no {words.resource(main)}" if name == "none" else f"{name} {words.resource(main)}"
+    if name == "none":
+        return f"no {words.resource(main)}"
+    return words.amount(main, units_of(main)) if name == "1" else f"{name} {words.resource(main)}"
 
 
 def _whole_axis(most: float) -> Axis:
