@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -100,9 +99,9 @@ def _writing(said: str) -> Iterator[None]:
 def _folder(path: str, said: str) -> Iterator[None]:
     """The folder is there; one that was made for this is gone again if nothing came of it."""
     is_new = not os.path.exists(path)
-    with _writing(said):
-        os.makedirs(path, exist_ok=True)
     try:
+        with _writing(said):
+            os.makedirs(path, exist_ok=True)
         yield
     except BaseException:
         if is_new:
@@ -122,20 +121,13 @@ def _place(path: str, said: str, file: str) -> Iterator[str]:
         yield path  # /dev/stdout, a pipe: nothing may take its place
         return
     target = os.path.realpath(path)  # a link stays a link
-    with _writing(said):
-        handle, draft = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target))
-    os.close(handle)
+    draft = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}.part")
     try:
+        with _writing(said):
+            open(draft, "x").close()
         yield draft
         with _writing(said):
-            os.chmod(draft, 0o666 & ~_umask())
             os.replace(draft, target)
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(draft)
-
-
-def _umask() -> int:
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
