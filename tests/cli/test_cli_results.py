@@ -138,7 +138,7 @@ def test_devices_are_written_to_and_not_replaced(scenario: Path):
 
     assert thrown.returncode == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
-    assert (full.returncode, full.stderr) == (2, "--report: cannot be written: No space left on device\n")
+    assert (full.returncode, full.stderr) == (2, "--report /dev/full: cannot be written: No space left on device\n")
 
 
 def test_a_link_stays_a_link_and_an_older_report_is_replaced(tmp_path: Path, scenario: Path):
@@ -149,6 +149,38 @@ def test_a_link_stays_a_link_and_an_older_report_is_replaced(tmp_path: Path, sce
 
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "old.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["{tmp}/small.yaml", "--record", "{tmp}/none/record"], id="a record cannot be written"),
+        pytest.param(["{tmp}/none.yaml"], id="there is no scenario"),
+        pytest.param(["{tmp}/small.yaml", "--pools", "-o", "jsonl"], id="flags do not go together"),
+    ],
+)
+def test_when_something_else_is_wrong_an_older_report_stays(tmp_path: Path, scenario: Path, args):
+    report = tmp_path / "out.html"
+    report.write_text("old", encoding="utf-8")
+
+    done = muster(*(arg.format(tmp=tmp_path) for arg in args), "--report", report, "--parquet", tmp_path / "tables")
+
+    assert done.returncode == 2
+    assert report.read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "small.yaml"]
+
+
+def test_neither_a_trace_nor_the_file_beside_it_is_replaced(tmp_path: Path):
+    trace, config = tmp_path / "t.swf", tmp_path / "config.yaml"
+    trace.write_text("1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 1 1 -1 -1 -1\n", encoding="utf-8")
+    config.write_text("config: {reservations: 1}\n", encoding="utf-8")
+
+    for target in (trace, config):
+        done = muster(config, "--trace", trace, "--nodes", "4", "--report", target)
+        assert (done.returncode, done.stderr) == (2, f"--report {target}: that is what is to be simulated\n")
+    assert muster(config, "--trace", trace, "--nodes", "4", "--report", tmp_path / "out.html").returncode == 0
+
+    assert "<h1>t.swf</h1>" in (tmp_path / "out.html").read_text(encoding="utf-8")
 
 
 def test_who_stops_the_simulation_is_left_with_no_half_file(tmp_path: Path):

@@ -71,7 +71,7 @@ def test_the_pointer_reads_values_out_and_leaves_nothing_behind(browser, reports
         readout = plot.query_selector(".readout")
         before = readout.inner_text().strip()
         plot.query_selector("svg").hover(position={"x": 20, "y": 40})
-        during = readout.inner_text()
+        during = readout.inner_text().replace("\u00a0", " ")
         page.mouse.move(0, 0)
 
         assert before == ""
