@@ -15,6 +15,7 @@ from weakref import ref
 
 import numpy as np
 
+from muster.engine.carried import Carried
 from muster.engine.columns import Columns, Sight
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
@@ -124,6 +125,7 @@ class Roll:
         self._newest = NONE
         self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
         self._shapes: ShapeTable | None = None
+        self.carried = Carried()  # what queues hold, from turn to turn
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Roll:
@@ -155,6 +157,7 @@ class Roll:
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
         other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), [], []
+        other.carried = Carried()
         return other
 
     # -- reading ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from muster.state.tally import Measure, Meter, Tally
 
 
 class QueueBooks:
-    """One queue as events left it, last in use at `active_ms`. `state` is cached until something changes."""
+    """One queue as events left it, last in use at `active_ms`. `frozen`: its state, until something changes."""
 
     def __init__(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> None:
         self.queue = queue
@@ -28,12 +28,12 @@ class QueueBooks:
         self.active_ms = now_ms
         self._jobs = 0
         self._changes = 0
-        self._frozen: QueueState | None = None
+        self.frozen: QueueState | None = None
 
     def state(self) -> QueueState:
         """The queue as a frozen value."""
-        if self._frozen is None:
-            self._frozen = QueueState(
+        if self.frozen is None:
+            self.frozen = QueueState(
                 queue=self.queue,
                 account=self._account.account(),
                 fixed=self._fixed.account(),
@@ -44,7 +44,7 @@ class QueueBooks:
                 lanes=Made(partial(self._lanes, self._changes)),
                 raced=self._raced.amounts(),
             )
-        return self._frozen
+        return self.frozen
 
     def _lanes(self, changes: int) -> tuple[Lane, ...]:
         """The lanes as they were after so many changes."""
@@ -70,57 +70,57 @@ class QueueBooks:
         other.__dict__.update(
             {name: part.copy() if isinstance(part, Meter | Tally) else part for name, part in self.__dict__.items()}
         )
-        other._roll, other._frozen = roll, None
+        other._roll, other.frozen = roll, None
         return other
 
     def set_queue(self, queue: Queue) -> None:
         """The queue's settings changed."""
         self.queue = queue
-        self._frozen = None
+        self.frozen = None
 
     def join(self, job: Job) -> None:
         """A job stands in line."""
         self._changes += 1
         self._roll.add(job)
         self._demand.add(job.profile.most, 1)
-        self._frozen = None
+        self.frozen = None
 
     def leave(self, job: Job) -> None:
         """A job left the line; until `ask_no_more` it asks for all it may get as before."""
         self._changes += 1
         self._roll.remove(job.id)
-        self._frozen = None
+        self.frozen = None
 
     def ask_no_more(self, profile: Profile) -> None:
         """A job that stood in line once asks for nothing any more."""
         self._demand.add(profile.most, -1)
-        self._frozen = None
+        self.frozen = None
 
     def charge(self, amount: int) -> None:
         """The excess budget pays (or, below zero, gets back)."""
         if amount:
             self._charged += amount
-            self._frozen = None
+            self.frozen = None
 
     def use(self, measure: Measure, now_ms: int, *, sign: int) -> None:
         """Tasks that measure so much start (sign +1) or end (-1)."""
         self._account.change(sign * measure.usage, now_ms)
         self._started.add(measure.resources, sign)
-        self._frozen = None
+        self.frozen = None
 
     def hold_raced(self, resources: Resources, *, sign: int) -> None:
         """A race begins (sign +1) or is over (-1) for its job: the quota pays, once, at the largest specialisation."""
         self._raced.add(resources, sign)
-        self._frozen = None
+        self.frozen = None
 
     def fix(self, usage: int, now_ms: int) -> None:
         """A job without a lifetime started, or (below zero) ended: its min counts as fixed, or no longer."""
         self._fixed.change(usage, now_ms)
-        self._frozen = None
+        self.frozen = None
 
     def touch(self, now_ms: int, jobs: int) -> int:
         """The queue is in use; `jobs` of it came (or, below zero, went). How many it has now."""
         self.active_ms = now_ms
         self._jobs += jobs
-        self._frozen = None
+        self.frozen = None
         return self._jobs

@@ -109,7 +109,7 @@ class State:
             policy=self.policy,
             fleet=self.machines.fleet(),
             nodes=floor.nodes(),
-            queues=tuple(books.state() for books in self._queues.values()),
+            queues=tuple([books.frozen or books.state() for books in self._queues.values()]),
             users=tuple(self._user_state(user) for user in self._users.values()),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
