@@ -33,6 +33,8 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         heads=_heads(snapshot, turns),
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
+        is_at_rest=all(turn.is_at_rest() for turn in turns),
+        refusals=turns[0].refusals() if pooled is None else None,
     )
 
 

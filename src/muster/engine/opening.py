@@ -25,9 +25,7 @@ class Opened:
         self.runs = Runs.of(snapshot, self.roll)
         self.roll.carried.catch_up(snapshot, self.roll, self.shapes)
         divided = Shares(snapshot, self.roll.carried.divisor(snapshot), all_fit=all_fit)
-        if (
-            snapshot.fleet.pools and not all_fit
-        ):  # on one empty fleet for all, so not by several threads
+        if snapshot.fleet.pools and not all_fit:  # on one empty fleet for all, so not by several threads
             _ = divided.wanted
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         # Reading a node's room takes about as long as placing some tasks.

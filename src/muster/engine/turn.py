@@ -33,6 +33,7 @@ from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
+from muster.engine.refusals import Refused
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -241,13 +242,17 @@ class Turn:
         return self._last_care
 
     def _who_needs_care(self) -> Care:
-        promised, policy = self.horizon.promised.values(), self.policy
-        kinds = [int(self.finder.width.may_anyone_shrink())] * 2
-        if not any(kinds) and len(promised) < policy.reservations_in_all:
+        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self._who_may_reserve()
+        return self.lines.care(kinds, self.finder.who_may_take())
+
+    def _who_may_reserve(self) -> list[int]:
+        """Whether CPU and GPU jobs may still have a reservation in some cluster."""
+        promised, policy, kinds = self.horizon.promised.values(), self.policy, [0, 0]
+        if len(promised) < policy.reservations_in_all:
             for kind in (False, True):
                 taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
-                kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
-        return self.lines.care(kinds, self.finder.who_may_take())
+                kinds[kind] = int(any(taken.count(name) < policy.reservations for name in self.fleet.clusters))
+        return kinds
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
@@ -416,6 +421,22 @@ class Turn:
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         return waits_ms, self.finder.width.wake_ms(self.horizon)
+
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do until time wakes us, once what was decided is done.
+
+        Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic
+        may grow.
+        """
+        is_plain = self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools
+        return is_plain and not self.ledger.shapes.is_elastic.any() and not self.minutes.sent_back
+
+    def refusals(self) -> Refused | None:
+        """Whom the turn would refuse, if that can be told: every promise is for good, and nobody gives way."""
+        if not self.is_at_rest() or any(name not in self.pending for name in self.horizon.promised):
+            return None
+        may_reserve = self._who_may_reserve()
+        return Refused(self.roll, self.policy, self.lines.lines.aside, (not may_reserve[0], not may_reserve[1]))
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

@@ -19,6 +19,9 @@ class Elastic:
         other._runs, other._least = dict(self._runs), self._least
         return other
 
+    def __len__(self) -> int:
+        return len(self._runs)
+
     def enter(self, job: Job, usage: int, now_ms: int) -> Serving | None:
         """What the job, which starts now and uses so much, was given so far; None if it is not elastic."""
         if not job.profile.is_elastic:
