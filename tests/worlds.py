@@ -22,6 +22,7 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
+from muster.model.order import ARRIVAL, NAMED, Order
 from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import DEFAULT_POOL, Pool
@@ -392,6 +393,8 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
+        order=chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
+        order_step_ms=_seconds(chance, 10, 7),
     )
 
 

@@ -72,6 +72,13 @@ def simulate(
     pools: Annotated[
         bool, typer.Option("--pools", help="Show what each pool has, uses, lends and borrows at the end.")
     ] = False,
+    report: Annotated[
+        str | None, typer.Option(metavar="HTML", help="Write a report with plots into this one file (docs/report.md).")
+    ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write jobs, queues and fleet over time as Parquet files into this folder."),
+    ] = None,
 ) -> None:
     """Run a scenario through the real engine with a simulated clock.
 
@@ -79,11 +86,23 @@ def simulate(
 
     Example: muster simulate examples/scenarios/why.yaml --why train@20m
 
-    Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed), 130 interrupted.
+    Example: muster simulate examples/scenarios/demo.yaml --report demo.html --parquet demo/
+
+    Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed) or a result cannot be
+    written, 130 interrupted (then no result is written).
     """
     from muster.cli.simulate import Asked, run
 
-    how = Asked(estimates=estimates.value, check=check, every_turn=every_turn, record=record, why=why, pools=pools)
+    how = Asked(
+        estimates=estimates.value,
+        check=check,
+        every_turn=every_turn,
+        record=record,
+        why=why,
+        pools=pools,
+        report=report,
+        parquet=parquet,
+    )
     sys.exit(run(file, output.value, how))
 
 

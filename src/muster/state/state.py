@@ -68,7 +68,7 @@ class State:
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
-        self.roll = Roll()
+        self.roll = Roll(policy.order.reads_time)
         self._runs = Runs(self.roll)
         self.jobs = Records(self.roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
