@@ -138,6 +138,16 @@ class Lines:
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
 
+    @property
+    def has_started(self) -> bool:
+        """Whether the last call started anyone."""
+        return bool(self._done.size[0])
+
+    @property
+    def has_left_aside(self) -> bool:
+        """Whether the last call set anyone aside."""
+        return bool(self._done.size[2])
+
     def started(self) -> Started:
         """Whom the last call started."""
         done = self._done
@@ -150,11 +160,9 @@ class Lines:
             tasks=done.tasks[:tasks].copy(),
         )
 
-    def left_aside(self, promised: Iterable[str]) -> Asides | None:
+    def left_aside(self, promised: Iterable[str]) -> Asides:
         """Whom the last call set aside by itself."""
         done, count = self._done, int(self._done.size[2])
-        if not count:
-            return None
         rows = done.aside_row[:count].copy()
         known, lifetime = self.columns.known[rows], self.columns.lifetime[rows]
         bounds = np.where((known == NONE) & (lifetime != NONE), np.maximum(lifetime, 1), known)

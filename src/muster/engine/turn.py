@@ -46,15 +46,19 @@ from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
+_OUT_OF_ROOM = {Reason.NO_ROOM, Reason.WOULD_DELAY}
+
 
 class Turn:
     """The books of one pool's turn. Every step reads what the steps before it wrote.
 
     The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
+    `tells_why`: whether anyone wants to know why others wait.
     """
 
-    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger, *, tells_why: bool = True) -> None:
         self.snapshot = snapshot
+        self.tells_why = tells_why
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
@@ -94,6 +98,7 @@ class Turn:
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
+        self._looked_in_vain = False
         self.keep_promises()
         self.hear_the_aged()
         self.fill()
@@ -106,7 +111,20 @@ class Turn:
         evicted, acted = self._before
         if self.minutes.changes == acted or Reason.RATE_LIMIT in self.round.reasons:
             return False
-        return self.minutes.gave_way > evicted or self.may_answer()
+        if self.minutes.gave_way > evicted:
+            return True
+        return self.may_answer() and (self.tells_why or not self._is_settled())
+
+    def _is_settled(self) -> bool:
+        """Whether another round would only say more of those who wait, and do nothing.
+
+        The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow
+        decides who may start.
+        """
+        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.is_elastic.any():
+            return False
+        is_for_good = len(self.pending) <= 1 and self.pending.keys() == self.horizon.promised.keys()
+        return is_for_good and not (self._heard_aged or self._looked_in_vain or Reason.BUDGET in self.round.reasons)
 
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
@@ -208,15 +226,20 @@ class Turn:
     def _fill_by_itself(self, field: Field) -> Job | None:
         """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
         job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.minutes.starts)
-        self._note_started(self.lines.started())
-        if (asides := self.lines.left_aside(sorted(self.horizon.promised))) is not None:
-            self._note_set_aside(asides)
+        if self.lines.has_started:
+            self._note_started(self.lines.started())
+        if self.lines.has_left_aside:
+            if self.tells_why or self.policy.over_share is not None or not self._are_promises_firm():
+                self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
+            else:
+                self.round.reasons |= _OUT_OF_ROOM
         return job
+
+    def _are_promises_firm(self) -> bool:
+        return all(it.reservation.is_firm for it in self.horizon.promised.values())
 
     def _note_started(self, started: Started) -> None:
         """Filling started jobs by itself: the ledger and the rooms are written already."""
-        if not len(started.rows):
-            return
         grounds = self.horizon.now.books.grounds
         filled = Filled(started, self.roll, self.ledger.shapes, grounds, self.snapshot.attempts)
         self.horizon.stays.start_all(started, grounds)
@@ -282,6 +305,8 @@ class Turn:
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
             self.lines.take(job)
+        else:
+            self._looked_in_vain = True
         self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
@@ -420,7 +445,8 @@ class Turn:
     def wakes_ms(self, others: set[Reason]) -> tuple[int | None, int | None]:
         """When time alone could change what was said of those who wait, and when a width; `others` wait as well."""
         self.round.reasons |= others
-        self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        if self.tells_why:
+            self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         return waits_ms, self.finder.width.wake_ms(self.horizon)
 

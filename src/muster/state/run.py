@@ -144,7 +144,7 @@ class Run:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot)
+        plan = decide(snapshot, tells_why=self.tells_why)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
