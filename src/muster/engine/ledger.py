@@ -238,7 +238,7 @@ class Ledger:
     def settle(self) -> None:
         """What the next turn would find: of queues that changed, flows are those of this very moment."""
         books = self.columns
-        if not self._evicted and not books.starts.any():
+        if not self._evicted and not np.count_nonzero(books.starts):
             return
         started = {self.numbered[number] for number in np.flatnonzero(books.starts).tolist()}
         for holding in (self.queues[name] for name in started | self._evicted):

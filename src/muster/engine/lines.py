@@ -7,6 +7,7 @@ of the round, and its queue offers its next job of another profile; a limit clos
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class Lines:
         self._shapes = shapes
         self._ours, self._whose = ours, whose
         self._face = face
-        self.columns = filling.Roll(*roll.columns())
+        self.columns = roll.columns()
         order = policy.order
         self.rules = Rules(
             now=now_ms,
@@ -90,30 +91,31 @@ class Lines:
             never_fits=shapes.never_fits,
             is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
             is_full=np.zeros(len(shapes.usage), np.int64),
-            scarce=np.full(len(shapes.usage), NONE, np.int64),
-            scarce_at=np.full(len(shapes.usage), NONE, np.int64),
-            delays=np.zeros(len(shapes.usage), np.int64),
-            delays_at=np.full(len(shapes.usage), NONE, np.int64),
+            scarce=np.empty(len(shapes.usage), np.int64),
+            scarce_at=_nones(len(shapes.usage)),
+            delays=np.empty(len(shapes.usage), np.int64),
+            delays_at=_nones(len(shapes.usage)),
         )
+        # What is empty here is written before it is read: by `reopen`, or by the kernels that line up and order.
         self.lines = filling.Lines(
-            heap=np.zeros(lanes, np.int64),
-            begin=np.zeros(queues, np.int64),
-            many=np.zeros(queues, np.int64),
-            cursor=np.full(lanes, NONE, np.int64),
+            heap=np.empty(lanes, np.int64),
+            begin=np.empty(queues, np.int64),
+            many=np.empty(queues, np.int64),
+            cursor=_nones(lanes),
             first=self.columns.lane_first.copy(),
-            order=np.zeros((lanes, 5), np.int64),
+            order=np.empty((lanes, 5), np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
-            is_asked=self._asked(queues).astype(np.uint8),
-            aside=np.full((queues, profiles), NOBODY, np.int64),
-            aside_count=np.zeros(queues, np.int64),
-            head=np.full(queues, NONE, np.int64),
-            stale=np.ones(queues, np.uint8),
-            first_head=np.full(queues, NONE, np.int64),
-            tie=np.full(1, NONE, np.int64),
-            queues=np.zeros(queues, np.int64),
+            is_asked=self._asked(queues).view(np.uint8),
+            aside=np.empty((queues, profiles), np.int64),
+            aside_count=np.empty(queues, np.int64),
+            head=_nones(queues),
+            stale=np.empty(queues, np.uint8),
+            first_head=_nones(queues),
+            tie=_nones(1),
+            queues=np.empty(queues, np.int64),
             offering=np.zeros(1, np.int64),
-            flow_with=np.zeros(queues, np.int64),
-            usage_with=np.zeros(queues, np.int64),
+            flow_with=np.empty(queues, np.int64),
+            usage_with=np.empty(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
         # Whoever is set aside, and on an empty fleet about as many starts as this.
@@ -180,6 +182,10 @@ class Lines:
     def care(self, may_reserve: list[int], takers: Takers) -> Care:
         """Who must be looked at when blocked."""
         queues = len(self.lines.begin)
+        if takers.givers is None and not takers.overtaken:
+            return _care_of_nobody(queues, len(self._shapes.resources))._replace(
+                may_reserve=np.array(may_reserve, np.int64), lowest_class=takers.lowest_class
+            )
         care = Care(
             may_reserve=np.array(may_reserve, np.int64),
             is_below=np.zeros(queues, np.int64),
@@ -362,17 +368,39 @@ class Lines:
         self.lines.stale[number] = 1
 
 
+def _nones(size: int) -> Ints:
+    nones = np.empty(size, np.int64)
+    nones.fill(NONE)
+    return nones
+
+
+@lru_cache(maxsize=8)
+def _care_of_nobody(queues: int, resources: int) -> Care:
+    """Nobody takes from anyone. Kernels only read it."""
+    nothing, always = np.zeros(queues, np.int64), np.full(queues, ALWAYS, np.int64)
+    return Care(
+        may_reserve=np.zeros(2, np.int64),
+        is_below=nothing,
+        gives=nothing,
+        entitled=np.zeros((queues, resources), np.int64),
+        gives_class=always,
+        gives_priority=always,
+        lowest_class=ALWAYS,
+        was_overtaken=np.zeros(1, np.uint8),
+    )
+
+
 def _nothing_done(room: int) -> filling.Started:
     return filling.Started(
         size=np.zeros(4, np.int64),
-        row=np.zeros(room, np.int64),
-        cluster=np.zeros(room, np.int64),
-        above_nominal=np.zeros(room, np.uint8),
-        first_task=np.zeros(room, np.int64),
-        tasks=np.zeros((8 * room, placing.TASK), np.int64),
-        aside_row=np.zeros(room, np.int64),
-        aside_why=np.zeros(room, np.int64),
-        aside_flow=np.zeros(room, np.int64),
+        row=np.empty(room, np.int64),
+        cluster=np.empty(room, np.int64),
+        above_nominal=np.empty(room, np.uint8),
+        first_task=np.empty(room, np.int64),
+        tasks=np.empty((8 * room, placing.TASK), np.int64),
+        aside_row=np.empty(room, np.int64),
+        aside_why=np.empty(room, np.int64),
+        aside_flow=np.empty(room, np.int64),
     )
 
 
@@ -386,7 +414,7 @@ def _with_more_room(done: filling.Started) -> filling.Started:
 
 
 def _no_limits(queues: int, room: int) -> Limits:
-    return Limits(np.zeros(queues, np.int64), *(np.full((queues, room), NONE, np.int64) for _ in range(4)))
+    return Limits(np.zeros(queues, np.int64), *(np.empty((queues, room), np.int64) for _ in range(4)))
 
 
 def _with_room(limits: Limits) -> Limits:

@@ -96,7 +96,7 @@ class Books:
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
-        self._circles = self.of(())
+        self._circles = self.nothing = self.of(())
         self.no_index = self.of((0,))
         self.now = self.new_moment()
         rooms, empties = floor.cells(listed=self.listed)

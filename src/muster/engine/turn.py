@@ -121,7 +121,7 @@ class Turn:
         The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow
         decides who may start.
         """
-        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.is_elastic.any():
+        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.has_elastic:
             return False
         is_for_good = len(self.pending) <= 1 and self.pending.keys() == self.horizon.promised.keys()
         return is_for_good and not (self._heard_aged or self._looked_in_vain or Reason.BUDGET in self.round.reasons)
@@ -457,7 +457,7 @@ class Turn:
         may grow.
         """
         is_plain = self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools
-        return is_plain and not self.ledger.shapes.is_elastic.any() and not self.minutes.sent_back
+        return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
 
     def refusals(self) -> Refused | None:
         """Whom the turn would refuse, if that can be told: every promise is for good, and nobody gives way."""

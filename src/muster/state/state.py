@@ -25,7 +25,7 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import Held, Snapshot, UserState
-from muster.state.books import QueueBooks
+from muster.state.books import Books
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
 from muster.state.patience import Patience
@@ -55,7 +55,7 @@ class State:
         self.pending: dict[str, Pending] = {}
         self.held: dict[str, Job] = {}
         self.races = Races()
-        self.books: dict[str, QueueBooks] = {}
+        self.books = Books()
         self._idle: set[str] = set()
         self._forgets_ms: int | None = None  # when the next of them is forgotten, if that is worked out
         self.users: dict[str, User] = {}
@@ -116,7 +116,7 @@ class State:
             policy=self.policy,
             fleet=self.machines.fleet(),
             nodes=floor.nodes(),
-            queues=tuple([books.frozen or books.state() for books in self.books.values()]),
+            queues=self.books.states(),
             users=tuple(self._user_state(user) for user in self.users.values()),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
@@ -158,7 +158,7 @@ class State:
         other._runs = self._runs.fork(other.roll)
         other.races = self.races.fork()
         other.jobs = self.jobs.fork(other.roll.row_of, other.held, other.races.line)
-        other.books = {name: books.fork(other.roll) for name, books in self.books.items()}
+        other.books = self.books.fork(other.roll)
         other._idle = set(self._idle)
         other.users, other._retried = dict(self.users), dict(self._retried)
         other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
@@ -177,25 +177,25 @@ class State:
         if self.listener is not None:
             self.listener.happened(event, now_ms)
         self.has_news = self.has_news or not self.patience.suffices_for(event)
-        match event:
+        match event:  # the most frequent first
             case ev.JobSubmitted(job=job, race=race):
                 if race is not None:
                     self.races.enter(job, race)
                 self._submit(job)
             case ev.JobAdmitted():
                 self._admit(event)
+            case ev.JobStarted():
+                self._start(event)
+            case ev.JobSucceeded(job=job_id):
+                self._end(job_id, Phase.SUCCEEDED)
             case ev.JobPromised(job=job_id, reservation=reservation):
                 self.pending[job_id] = replace(self.pending[job_id], reservation=reservation)
             case ev.JobReturned(job=job_id):
                 self._return(job_id)
-            case ev.JobStarted():
-                self._start(event)
             case ev.JobResized():
                 self._resize(event)
             case ev.JobRequeued():
                 self._requeue(event)
-            case ev.JobSucceeded(job=job_id):
-                self._end(job_id, Phase.SUCCEEDED)
             case ev.JobFailed(job=job_id):
                 self._end(job_id, Phase.FAILED)
             case ev.JobCancelled(job=job_id):
@@ -232,7 +232,7 @@ class State:
         if queue.name in self.books:
             self.books[queue.name].set_queue(queue)
         else:
-            self.books[queue.name] = QueueBooks(queue, self.policy.half_time_ms, self.roll, self.now_ms)
+            self.books.open(queue, self.policy.half_time_ms, self.roll, self.now_ms)
             self._idle.add(queue.name)
             self._forgets_ms = None
 

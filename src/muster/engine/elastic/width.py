@@ -74,7 +74,7 @@ class Width:
     def units(self) -> dict[str, Unit]:
         """Every elastic job that runs where we can reach it, as the snapshot has it."""
         is_elastic = self._ledger.shapes.is_elastic
-        if self._policy.elastic_every_ms is None or not is_elastic.any():
+        if self._policy.elastic_every_ms is None or not self._ledger.shapes.has_elastic:
             return {}
         rows = self._stays.residents
         rows = rows[is_elastic[self._stays.column(runs.PROFILE, rows)] > 0]
