@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -42,17 +43,25 @@ class Asked:
     pools: bool
     report: str | None = None
     parquet: str | None = None
+    trace: Mapping[str, Any] | None = None  # the fields of muster.sim.traces.loading.Trace
 
 
-def run(file: str, output: str, asked: Asked) -> int:
+def run(file: str | None, output: str, asked: Asked) -> int:
     """Simulate the file and print; the exit code."""
     return ending_well(lambda: _run(file, output, asked))
 
 
-def _run(file: str, output: str, asked: Asked) -> int:
+def _run(file: str | None, output: str, asked: Asked) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
-        scenario = load(file)
+        if asked.trace is not None:
+            scenario = _of_trace(file, asked.trace)
+            file = asked.trace["path"]
+        elif file is not None:
+            scenario = load(file)
+        else:
+            print("a scenario file or --trace is needed; see muster simulate --help", file=sys.stderr)
+            return BAD_INPUT
     except (InvalidValue, ScenarioError) as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
@@ -67,6 +76,20 @@ def _run(file: str, output: str, asked: Asked) -> int:
     except NoResult as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
+
+
+def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
+    """The jobs of a trace, in the world that the file describes."""
+    from muster.sim.traces.loading import Trace, load_trace, trace_policy
+    from muster.sim.traces.swf import Expected, QueueBy
+
+    around = None if file is None else load(file, trace_policy())
+    if around is not None and (around.jobs or around.nodes or around.events):
+        raise InvalidValue(
+            file, "with --trace, a file without clusters, jobs and events: those are the trace's", "FILE"
+        )
+    by, expected = QueueBy(fields["queue_by"]), Expected(fields["expected"])
+    return load_trace(Trace(**{**fields, "queue_by": by, "expected": expected}), around)
 
 
 def _run_for(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
