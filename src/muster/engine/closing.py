@@ -33,7 +33,7 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         heads=_heads(snapshot, turns) if tells_why else {},
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
-        is_at_rest=all(turn.is_at_rest() for turn in turns),
+        is_at_rest=pooled is None and turns[0].is_at_rest(),
         refusals=turns[0].refusals() if pooled is None else None,
     )
 

@@ -240,7 +240,7 @@ class Ledger:
         books = self.columns
         if not self._evicted and not np.count_nonzero(books.starts):
             return
-        started = {self.numbered[number] for number in np.flatnonzero(books.starts).tolist()}
+        started = {self.numbered[number] for number in books.starts.nonzero()[0].tolist()}
         for holding in (self.queues[name] for name in started | self._evicted):
             number = holding.number
             flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)

@@ -25,6 +25,7 @@ from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 
 _STARTS_PER_NODE = 8
+_WORTH_KEEPING = 1024  # lanes: fewer are lined up anew as fast as that is written down
 _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 
@@ -277,6 +278,9 @@ class Lines:
 
     def _line_up_as_before(self) -> None:
         """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
+        if len(self.lines.heap) < _WORTH_KEEPING:
+            self._line_up()
+            return
         columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), self._how()
         known = self._roll.lined_up(how)
         if known is None:
@@ -334,11 +338,12 @@ class Lines:
         counts = (columns.lane_count > 0) & (submitted > since_ms)
         if self._ours is not None:
             counts &= self._ours[columns.lane_profile]
-        if cordoned.any():
+        if np.count_nonzero(cordoned):
             counts &= cordoned[columns.lane_queue] == 0
-        if (self.shapes.never_fits == 1).any():
+        if np.count_nonzero(self.shapes.never_fits > 0):
             counts &= self.shapes.never_fits[columns.lane_profile] != 1
-        return int(submitted.min(where=counts, initial=ALWAYS)) if counts.any() else None
+        found = submitted[counts]
+        return int(found.min()) if len(found) else None
 
     def take(self, job: Job) -> None:
         """The job was started or got a reservation."""

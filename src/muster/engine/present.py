@@ -93,7 +93,7 @@ class Present:
     def residents(self) -> Ints:
         """The rows of those who were here when the turn began."""
         is_resident = self.resident.table.cells[runs.MANY, : self._base] > 0
-        return np.flatnonzero(is_resident if self._are_here is None else is_resident & self._are_here)
+        return (is_resident if self._are_here is None else is_resident & self._are_here).nonzero()[0]
 
     def run(self, row: int) -> Running:
         """The attempt in a row; only for those that were not started by filling."""

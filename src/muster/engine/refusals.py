@@ -7,6 +7,8 @@ reserve nor take from others changes nothing for anyone by being there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from muster.engine.kernels.filling import NOBODY
@@ -20,21 +22,25 @@ if TYPE_CHECKING:
 
 class Refused:
     """Who would only wait. `aside`: by queue and profile, how long one must be in the way to be set aside;
-    `is_taken`: whether CPU and GPU jobs find every reservation taken for good."""
+    `may_reserve`: whether CPU and GPU jobs may find a reservation that is not taken for good."""
 
-    def __init__(self, roll: Roll, policy: Policy, aside: Ints, is_taken: tuple[bool, bool]) -> None:
+    def __init__(self, roll: Roll, policy: Policy, aside: Ints, may_reserve: Callable[[], tuple[bool, bool]]) -> None:
         self._profiles = roll.profiles
         self._policy = policy
         self._aside = aside
-        self._is_taken = is_taken
+        self._look_up = may_reserve
         self._least: dict[int, int | None] = {}
+
+    @cached_property
+    def _may_reserve(self) -> tuple[bool, bool]:
+        return self._look_up()
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a plan that is stored goes without
 
     def hold_for(self, job: Job) -> bool:
         """Whether the job would only wait."""
-        if job.profile not in self._profiles or not self._is_taken[job.profile.asks_gpu]:
+        if job.profile not in self._profiles or self._may_reserve[job.profile.asks_gpu]:
             return False
         number = self._profiles[job.profile]
         if number not in self._least:

@@ -93,7 +93,7 @@ class ShapeTable:
         in_question &= self.never_fits[: len(waiting)] != 0  # or they are known to fit
         if not np.count_nonzero(in_question):
             return True
-        for number in np.flatnonzero(in_question & (self.never_fits[: len(waiting)] == _UNKNOWN)):
+        for number in (in_question & (self.never_fits[: len(waiting)] == _UNKNOWN)).nonzero()[0]:
             self.never_fits[number] = never_fits(fleet, self.profiles.names[number]) is not None
         return not np.count_nonzero(self.never_fits[: len(waiting)][in_question])
 

@@ -162,7 +162,7 @@ class Stays(Present):
         step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
         ends = self.known(("ends", step_ms, least_ms), self._ends_and_until)
         if self.fresh.size:
-            rows = np.flatnonzero(self.fresh.cells[runs.MANY, : self.fresh.size])
+            rows = self.fresh.cells[runs.MANY, : self.fresh.size].nonzero()[0]
             more = self._ends_of(self.fresh, rows)
             ends = Ends(
                 np.concatenate((ends.rows, rows + self._base)),
@@ -189,7 +189,7 @@ class Stays(Present):
         """
         ends = table.cells[runs.END, rows]
         stated = (ends > self.now_ms) & (ends < NEVER_MS)
-        guesses = np.flatnonzero(~stated)
+        guesses = (~stated).nonzero()[0]
         if len(guesses):
             now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
             age_ms = now_ms - table.cells[runs.STARTED, rows[guesses]]
@@ -203,7 +203,7 @@ class Stays(Present):
         if len(self.resident.clusters) > 1:
             here = self.column(runs.CLUSTER, rows) == number
             rows, moments, stated = rows[here], moments[here], stated[here]
-        guesses = np.flatnonzero(~stated)
+        guesses = (~stated).nonzero()[0]
         if not len(guesses):
             return Ends(rows, moments, stated)
         lifetime = self.column(runs.LIFETIME, rows[guesses])
@@ -259,7 +259,7 @@ class Stays(Present):
         rows = self.ends.rows[~self.ends.stated]
         tasks, owner = self._tasks_of(rows)
         numbers = {self.resident.nodes.number(name): name for name in nodes}
-        hit = np.flatnonzero(np.isin(tasks[:, runs.NODE], list(numbers)))
+        hit = (np.isin(tasks[:, runs.NODE], list(numbers))).nonzero()[0]
         where: dict[int, set[str]] = {}
         for task in hit.tolist():
             where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])
@@ -335,7 +335,7 @@ class Stays(Present):
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:
-        rows = np.flatnonzero(self._gives)
+        rows = self._gives.nonzero()[0]
         return rows, self.column(runs.QUEUE, rows)
 
     @cached_property

@@ -460,11 +460,17 @@ class Turn:
         return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
 
     def refusals(self) -> Refused | None:
-        """Whom the turn would refuse, if that can be told: every promise is for good, and nobody gives way."""
-        if not self.is_at_rest() or any(name not in self.pending for name in self.horizon.promised):
+        """Whom the turn would refuse, if that can be told: nobody gives way."""
+        if self.tells_why or not self.is_at_rest():
             return None
-        may_reserve = self._who_may_reserve()
-        return Refused(self.roll, self.policy, self.lines.lines.aside, (not may_reserve[0], not may_reserve[1]))
+        return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
+
+    def _who_may_reserve_later(self) -> tuple[bool, bool]:
+        """Whether CPU and GPU jobs that come later may have a reservation: of those that rest on guesses each may."""
+        if any(name not in self.pending for name in self.horizon.promised):
+            return True, True
+        cpu, gpu = self._who_may_reserve()
+        return bool(cpu), bool(gpu)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

@@ -141,17 +141,25 @@ class Books(dict[str, QueueBooks]):
         super().__init__()
         self._changed: list[QueueBooks] = []
         self._states: dict[str, QueueState] = {}
+        self.have_budgets = False  # whether any queue ever had an excess budget
 
     def fork(self, roll: Roll) -> Books:
         """A copy that can go its own way, with its jobs on another roll."""
         other = Books()
         for name, books in self.items():
             other[name] = books.fork(roll, other._changed)
+        other.have_budgets = self.have_budgets
         return other
 
-    def open(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> None:
-        """A new queue."""
-        self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
+    def set(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> bool:
+        """A queue was made or changed; whether it is new."""
+        is_new = queue.name not in self
+        if is_new:
+            self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
+        else:
+            self[queue.name].set_queue(queue)
+        self.have_budgets = self.have_budgets or queue.excess_budget is not None
+        return is_new
 
     def states(self) -> tuple[QueueState, ...]:
         """Every queue as a frozen value."""

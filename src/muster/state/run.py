@@ -114,11 +114,17 @@ class Run:
             look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
         if until_ms is None and event_ms is None and self._is_settled(last):
             return None
-        forgets_ms = self.state.forgets_queue_ms()
+        forgets_ms = self._forgets()
         if forgets_ms is not None:
             forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
         moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
         return min(moments, default=None)
+
+    def _forgets(self) -> int | None:
+        """When a queue stops counting in nominal shares, if that could matter to anyone."""
+        if self.skips_turns and not self.tells_why and not self.state.minds_nominal:
+            return None
+        return self.state.forgets_queue_ms()
 
     def _is_settled(self, last: Plan) -> bool:
         """Whether nothing more can change by itself for those who wait; widths of others may change for ever."""
@@ -151,7 +157,7 @@ class Run:
             snapshot.settle()
             self.watch(snapshot, plan)
         self.state.has_news = False
-        self._forgets_ms = self.state.forgets_queue_ms()
+        self._forgets_ms = self._forgets()
         happened += self._carry_out(plan, now_ms)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms

@@ -25,6 +25,7 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import Held, Snapshot, UserState
+from muster.model.width import Serving
 from muster.state.books import Books
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
@@ -148,6 +149,11 @@ class State:
             self._forgets_ms = min((moment for moment in later if moment > self.now_ms), default=NEVER_MS)
         return None if self._forgets_ms == NEVER_MS else self._forgets_ms
 
+    @property
+    def minds_nominal(self) -> bool:
+        """Whether nominal shares decide anything: a limit or a budget rests on them."""
+        return self.policy.over_share is not None or self.books.have_budgets
+
     def fork(self) -> State:
         """A copy that can go its own way, to find out what would happen."""
         other = State(self.policy)
@@ -229,10 +235,7 @@ class State:
     # -- queues ----------------------------------------------------------------------------------------
 
     def _set_queue(self, queue: Queue) -> None:
-        if queue.name in self.books:
-            self.books[queue.name].set_queue(queue)
-        else:
-            self.books.open(queue, self.policy.half_time_ms, self.roll, self.now_ms)
+        if self.books.set(queue, self.policy.half_time_ms, self.roll, self.now_ms):
             self._idle.add(queue.name)
             self._forgets_ms = None
 
@@ -357,13 +360,19 @@ class State:
             protected_until_ms=event.protected_until_ms,
             overtook=event.overtook,
             charge=charge,
-            serving=self._elastic.enter(job, self._measures.of(job.profile, event.tasks).usage, self.now_ms),
+            serving=self._serving(job, event.tasks),
             preempted_by=self._preempted_by.get(job.id, ()),
         )
         self._elastic.note(run)
         self._runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
+
+    def _serving(self, job: Job, tasks: tuple[Task, ...]) -> Serving | None:
+        """What a job that starts now was given so far, if it is elastic."""
+        if not job.profile.is_elastic:
+            return None
+        return self._elastic.enter(self._measures.of(job.profile, tasks).usage, self.now_ms)
 
     def _resize(self, event: ev.JobResized) -> None:
         run = self.running[event.job]

@@ -184,7 +184,7 @@ class Width:
 
     def make_way(self, horizon: Horizon) -> tuple[Cut, ...]:
         """Who gives up what because more is in use than may be; all of it is done on the horizon."""
-        if not len(self.tree):
+        if not self.units or not len(self.tree):
             return ()
         if horizon.withheld is None and self._policy.max_load == MICRO and not horizon.now.has_debt():
             return ()
