@@ -23,10 +23,11 @@ from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.plan import Plan
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
+from muster.model.scaling import speeds_of
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
 from muster.sim.scenario.timeline import place
@@ -275,6 +276,7 @@ class Knobs:
     ageing: bool = True
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
+    benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -293,6 +295,7 @@ EXACT = Knobs(
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
 WIDTHS = replace(EVERYTHING, width="on")
+BENEFITS = replace(WIDTHS, benefit="on")
 POOLS = replace(EVERYTHING, pools="on", nodes=6)
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
@@ -410,7 +413,12 @@ def _width_policy(knobs: Knobs, chance: Random) -> dict[str, Any]:
         "max_load": chance.choice([MICRO, MICRO, MICRO, 8 * MICRO // 10]),
         "uneven_percent": chance.choice([200, 200, 100]),
         "calendar": (window,) if chance.random() < 0.3 else (),
+        **(_benefit_policy(chance) if knobs.benefit == "on" else {}),
     }
+
+
+def _benefit_policy(chance: Random) -> dict[str, Any]:
+    return {"width": WidthRule.BENEFIT, "resize_cost_ms": _seconds(chance, 0, 0, 1, 5)}
 
 
 def _node(knobs: Knobs, chance: Random, cluster: str, name: str) -> Node:
@@ -565,6 +573,9 @@ def _task_group(knobs: Knobs, chance: Random, name: str, *, is_first: bool) -> T
     whole_node = knobs.constraints and chance.random() < 0.12
     request = Request.of(given, gpu_milli=milli, whole_node=whole_node)
     most = initial + chance.choice([0, 1, 2, 6]) if knobs.width == "on" and knobs.elastic else initial
+    if knobs.benefit == "on" and chance.random() < 0.7:
+        stated = {width: chance.randint(1, 4 * width) for width in range(1, most + 1) if chance.random() < 0.6}
+        marks["speeds"] = speeds_of(stated, most) if stated else ()
     return TaskGroup(name=name, min=least, initial=initial, max=most, request=request, **marks)
 
 

@@ -83,6 +83,7 @@ class Why(Enum):
     ROOM = "room"  # a job that waits starts in it
     LOAD = "load"  # more is in use than may be, or than the calendar leaves
     EVENNESS = "evenness"  # one was served much more than another, which takes its place
+    BENEFIT = "benefit"  # a task is worth much more to another
 
 
 class Resize(NamedTuple):

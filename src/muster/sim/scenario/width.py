@@ -11,8 +11,9 @@ from muster.documents.values import Map, Scalar
 from muster.model.calendar import DAY_MS, DAYS, Window
 from muster.model.jobs import TaskGroup
 from muster.model.nodes import DEVICE_MILLI
-from muster.model.policy import Policy
+from muster.model.policy import Policy, WidthRule
 from muster.model.resources import CPU, GPU, MICRO, Resources
+from muster.model.scaling import speeds_of
 from muster.model.width import FREEZING_MS, LEVELS, MOST_LEVEL, NORMAL
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.pools import Pools
@@ -23,6 +24,8 @@ _TIME_OF_DAY = 'a time of day in quotes such as "08:00", up to "24:00"'
 _WHICH_DAYS = f"days such as mon-fri, sat or mon,wed: {', '.join(DAYS)}; or all"
 _PERCENT = MICRO // 100
 _MOST_UNEVEN = 100
+MOST_SPEED = 1_000_000 * MICRO
+_SPEED = "a number above 0 and up to 1000000 with at most six decimals"
 
 
 def read_width(config: Fields, default: Policy) -> dict[str, Any]:
@@ -40,6 +43,8 @@ def read_width(config: Fields, default: Policy) -> dict[str, Any]:
         "max_load": default.max_load if load is None else load,
         "uneven_percent": default.uneven_percent if uneven is None else uneven // _PERCENT,
         "cores_per_gpu": config.cores("coresPerGpu"),
+        "width": config.choice("width", {rule.value: rule for rule in WidthRule}, default.width),
+        "resize_cost_ms": config.duration("resizeCost", default.resize_cost_ms),
     }
 
 
@@ -62,6 +67,19 @@ def read_level(fields: Fields, levels: Mapping[str, int]) -> int:
 def read_freezing(fields: Fields) -> int:
     """The key `freezingWindow` of a job."""
     return fields.duration("freezingWindow", FREEZING_MS)
+
+
+def read_speeds(fields: Fields, most: int) -> tuple[int, ...]:
+    """The key `scalability` of a group: how fast the job is at some widths, in any unit."""
+    stated = fields.mapping("scalability", "scalability")
+    speeds: dict[int, int] = {}
+    for width in stated.given():
+        speed = stated.micro(width, _SPEED, least=1, most=MOST_SPEED)
+        if not width.isascii() or not width.isdigit() or not 1 <= int(width) <= most or str(int(width)) != width:
+            stated.refuse_key(width, f"a width, which is a whole number from 1 to {most}")
+        elif speed is not None:
+            speeds[int(width)] = speed
+    return speeds_of(speeds, most) if speeds else ()
 
 
 def read_work(fields: Fields, groups: Collection[TaskGroup]) -> int | None:
