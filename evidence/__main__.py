@@ -17,6 +17,7 @@ from evidence.traces import MissingTrace
 
 EXPERIMENTS = {
     "E2": "evidence.e2_backfill",
+    "E4": "evidence.e4_width",
 }
 REPORT = ROOT / "docs" / "evidence.md"
 INTRODUCTION = """# Evidence

@@ -34,6 +34,7 @@ from muster.sim.scenario.timeline import place
 from muster.sim.simulate import Simulation
 from muster.state.run import Run
 from muster.state.state import State
+from muster.state.work import Work
 
 SECOND_MS = 1000
 MIB = 1 << 20
@@ -530,10 +531,10 @@ def _entry(
         **optional,
     )
     names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]
-    work_ms = None
+    work = None
     if knobs.width == "on" and job.profile.is_elastic and runtime_ms is not None and chance.random() < 0.5:
-        runtime_ms, work_ms = None, 3 * runtime_ms
-    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work_ms=work_ms) for each in names]
+        runtime_ms, work = None, Work(3 * runtime_ms)
+    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work=work) for each in names]
 
 
 def _budgets(chance: Random, entries: list[ScriptJob]) -> tuple[Budget, ...]:

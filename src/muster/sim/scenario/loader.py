@@ -40,6 +40,7 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
     script.read(top)
     budgets = read_budgets(top, jobs)
     until_ms = top.optional_duration("until")
+    rounds_ms = top.duration("rounds", 1, least_ms=1)
     top.close()
     world.pools.check()
     if problems:
@@ -56,4 +57,5 @@ def scenario_of(value: Value, problems: Problems) -> Scenario:
         jobs=tuple(jobs.made()),
         events=tuple(script.made()),
         until_ms=until_ms,
+        rounds_ms=rounds_ms,
     )

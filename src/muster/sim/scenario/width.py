@@ -18,6 +18,7 @@ from muster.model.width import FREEZING_MS, LEVELS, MOST_LEVEL, NORMAL
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import ANY_EXTENDED, NAME, is_name
+from muster.state.work import ByCluster, Work
 
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
 _TIME_OF_DAY = 'a time of day in quotes such as "08:00", up to "24:00"'
@@ -82,18 +83,32 @@ def read_speeds(fields: Fields, most: int) -> tuple[int, ...]:
     return speeds_of(speeds, most) if speeds else ()
 
 
-def read_work(fields: Fields, groups: Collection[TaskGroup]) -> int | None:
-    """Task-milliseconds, where `runtime` says how much work there is; None where it says a duration, or nothing."""
+def read_work(fields: Fields, groups: Collection[TaskGroup], clusters: Collection[str], pause_ms: int) -> Work | None:
+    """The work that `runtime` says there is; None where it says a duration, or nothing."""
     if not isinstance(fields.get("runtime"), Map):
         return None
     work = fields.mapping("runtime", "runtime")
     task_ms = work.optional_duration("work", least_ms=1)
+    speeds = _speeds_by_cluster(work.mapping("speed", "speed"), clusters)
+    is_kept = work.boolean("kept", False)
     if not work.has("work"):
         work.missing("work", "task-hours of work such as 8h")
-    elif not any(group.min < group.max for group in groups):
+    elif not speeds and not any(group.min < group.max for group in groups):
         fields.add("runtime", "only tasks of elastic groups work: some group must have a min below its max")
     work.close()
-    return task_ms
+    return None if task_ms is None else Work(task_ms, ByCluster(speeds) if speeds else None, pause_ms, is_kept)
+
+
+def _speeds_by_cluster(fields: Fields, clusters: Collection[str]) -> dict[str, int]:
+    """How fast the job is in each cluster, in micro-units."""
+    speeds: dict[str, int] = {}
+    for name in fields.given():
+        if name not in clusters:
+            fields.refuse_key(name, f"a cluster of this file: {', '.join(sorted(clusters)) or 'it has none'}")
+        speed = fields.micro(name, _SPEED, least=1, most=MOST_SPEED)
+        if speed is not None:
+            speeds[name] = speed
+    return speeds
 
 
 def raised(fields: Fields, group: TaskGroup, cores_per_gpu: int) -> TaskGroup:
