@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import mean
 
@@ -23,16 +24,16 @@ PUBLISHED = {
     "Optimus (knows what is left to do)": (5682, 7235, 9721),
     "Pollux (tunes batch sizes)": (2751, 3685, 5289),
 }
-_ROUNDS = {
-    "turn_ms": ROUND_MS,
-    "elastic_every_ms": ROUND_MS,
-    "over_share": None,
-    "preemption": Preemption.OFF,
-    "resize_cost_ms": RESTART_MS,
-}
+IN_ROUNDS = Policy(
+    turn_ms=ROUND_MS,
+    elastic_every_ms=ROUND_MS,
+    over_share=None,
+    preemption=Preemption.OFF,
+    resize_cost_ms=RESTART_MS,
+)
 POLICIES = {
-    "benefit": Policy(width=WidthRule.BENEFIT, uneven_percent=300, **_ROUNDS),
-    "virtual-time": Policy(**_ROUNDS),
+    "benefit": replace(IN_ROUNDS, width=WidthRule.BENEFIT, uneven_percent=300),
+    "virtual-time": IN_ROUNDS,
 }
 
 
@@ -98,27 +99,33 @@ class Width:
             for load, own, other in zip(LOADS, ours, theirs, strict=True)
         ]
         aimed = [
-            f"- aim at {load}× load, Pollux + 15 % = {aim:,} s: {'reached' if own <= aim else 'not reached'} ({own:,.0f})"
+            f"- aim at {load}× load, Pollux + 15 % = {aim:,} s: {_reached(own, aim)} ({own:,.0f})"
             for load, own, aim in zip(LOADS, ours, aims, strict=True)
         ]
         return "\n".join([_PROTOCOL, "", *table(["mean JCT, s", *(f"{load}×" for load in LOADS)], rows), "",
                           *bars, *aimed, "", _NOTES.format(resizes=resizes)])  # fmt: skip
 
 
+def _reached(own: float, aim: float) -> str:
+    return "reached" if own <= aim else "not reached"
+
+
 def _mean(outcome: Outcome) -> float:
     return float(outcome.facts["mean"])
 
 
-_PROTOCOL = """16 nodes × 4 GPUs, rounds of 60 s, eight workloads of 160, 240 or 320 jobs over eight hours, a restart costs 30 s.
-A job runs with 1 up to the replicas its workload asks for, at its batch size. How fast it really is follows, moment by
-moment, from the measured step times at the placement it has; jobs that end between rounds are heard of in the next."""
+_PROTOCOL = """16 nodes × 4 GPUs, rounds of 60 s, eight workloads of 160, 240 or 320 jobs over eight hours, a restart
+costs 30 s. A job runs with 1 up to the replicas its workload asks for, at its batch size. How fast it
+really is follows, moment by moment, from the measured step times at the placement it has; jobs that
+end between rounds are heard of in the next."""
 
-_NOTES = """Muster knows how each job scales on packed nodes (speeds relative to one GPU) and what it was given so far. It knows
-neither run times nor epochs nor what is left to do, and it does not tune batch sizes; Pollux does that, and so has less
-work to do. Parameters (claims halve with four times the service from 20 GPU-minutes on, a task changes hands if it is
-worth three times as much) were chosen on workloads 1–4. A job is resized {resizes:.1f} times on average. Tiresias needs to take
-jobs off their nodes and puts them on the emptiest ones, so it is a simulation of its own (`evidence/e4_tiresias.py`), on
-the same speeds; where placements were not measured we interpolate along nodes and replicas, Pollux over a
-triangulation, and that is what is left of the difference."""
+_NOTES = """Muster knows how each job scales on packed nodes (speeds relative to one GPU) and what it was given so
+far. It knows neither run times nor epochs nor what is left to do, and it does not tune batch sizes;
+Pollux does that, and so has less work to do. Parameters (claims halve with four times the service
+from 20 GPU-minutes on, a task changes hands if it is worth three times as much) were chosen on
+workloads 1–4. A job is resized {resizes:.1f} times on average. Tiresias takes jobs off their nodes at
+every round and puts them on the emptiest ones, so it is a simulation of its own
+(`evidence/e4_tiresias.py`), on the same speeds; where placements were not measured we interpolate
+along nodes and replicas, Pollux over a triangulation, and that is what is left of the difference."""
 
 EXPERIMENT = Width()

@@ -100,7 +100,17 @@ class Resize(NamedTuple):
     by: tuple[str, ...] = ()
 
 
-Action = Evict | Return | Admit | Start | Promise | Resize
+class Move(NamedTuple):
+    """A running job goes on as a new attempt in another cluster. All who move leave their places before any comes."""
+
+    job: str
+    attempt: int
+    cluster: str
+    tasks: tuple[Task, ...]
+    charge: int = 0
+
+
+Action = Evict | Return | Admit | Start | Promise | Resize | Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ class Policy:
     uneven_percent: int = 200  # of the least served: who has more gives one up
     width: WidthRule = WidthRule.VIRTUAL_TIME
     resize_cost_ms: int = 0  # for which a job stands still when its width changes
+    move_points: int | None = None  # of preference, for which jobs move between clusters; None: nobody moves
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption

@@ -16,7 +16,7 @@ from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Reservation, Running
-from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
@@ -272,6 +272,12 @@ class Run:
     def _carry_out(self, plan: Plan, now_ms: int) -> list[ev.Event]:
         """Every action of a plan, in order. Room is free the moment a task is evicted."""
         happened: list[ev.Event] = []
+        for action in plan.actions:
+            if isinstance(action, Move):
+                left = ev.JobRequeued(job=action.job, attempt=action.attempt - 1, cause="moved")
+                self.state.apply(left, now_ms)
+                self._follow(left)
+                happened.append(left)
         for place, action in enumerate(plan.actions):
             for event in self._results(action, place, now_ms):
                 self.state.apply(event, now_ms)
@@ -308,13 +314,23 @@ class Run:
                     borrowed=self.state.lender(action.job, action.tasks),
                 )
                 return [started] if pending is not None else [_admitted(action, place), started]
+            case Move():
+                protected_ms = now_ms + self.state.policy.protected_ms
+                started = ev.JobStarted(
+                    job=action.job,
+                    attempt=action.attempt,
+                    cluster=action.cluster,
+                    tasks=action.tasks,
+                    protected_until_ms=protected_ms,
+                )
+                return [_admitted(action, place), started]
             case Resize():
                 return resized(self.state.running[action.job], action)
             case _:
                 raise TypeError(f"not an action: {action!r}")
 
 
-def _admitted(action: Admit | Start, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
+def _admitted(action: Admit | Start | Move, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
     return ev.JobAdmitted(
         job=action.job,
         attempt=action.attempt,

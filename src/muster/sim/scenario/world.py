@@ -90,6 +90,7 @@ def _read_policy(top: Fields) -> tuple[Policy, Mapping[str, int]]:
         over_share=_over_share(config, default),
         weights=_weights(config),
         reservations=config.integer("reservations", default.reservations, 0, 16),
+        move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
         backfill=config.boolean("backfill", default.backfill),
         aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
         preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
