@@ -278,6 +278,7 @@ class Knobs:
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
+    moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -297,6 +298,7 @@ EXACT = Knobs(
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
 WIDTHS = replace(EVERYTHING, width="on")
 BENEFITS = replace(WIDTHS, benefit="on")
+MOVES = replace(EVERYTHING, moves="on")
 POOLS = replace(EVERYTHING, pools="on", nodes=6)
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
@@ -396,6 +398,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
+        move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
 
 
@@ -517,6 +520,8 @@ def _entry(
     candidates: tuple[tuple[str, int], ...] = ()
     if knobs.constraints and chance.random() < 0.2:
         candidates = ((chance.choice(clusters).name, 50),)
+    if knobs.moves == "on" and chance.random() < 0.5:
+        candidates = tuple((cluster.name, chance.choice([10, 40, 90])) for cluster in clusters)
     if knobs.width == "on":
         optional["level"] = chance.choice([1000, 1000, 100, 10000])
         optional["freezing_ms"] = _seconds(chance, 0, 5, 12, 30, 300)

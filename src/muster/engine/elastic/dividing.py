@@ -119,9 +119,10 @@ class Divider:
         wish.unit.lose((task,))
 
     def _keep(self, wish: Wish, task: Task) -> None:
-        """The task stays if its place was not taken."""
+        """The task stays if neither its place nor its part of a quota was taken."""
         run, asks = wish.unit.run, wish.group.request.resources
-        if self._load.takes(run.cluster, asks) and self._rooms.holds(task, wish.group):
+        is_allowed = self._load.takes(run.cluster, asks) and self._ledger.has_quota_for(run.job, asks)
+        if is_allowed and self._rooms.holds(task, wish.group):
             self._rooms.take_all(run.job.profile, (task,))
             self._load.change(run.cluster, asks, -1)
             self._ledger.widen(run.job, (task,))
