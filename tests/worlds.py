@@ -520,7 +520,8 @@ def _entry(
     candidates: tuple[tuple[str, int], ...] = ()
     if knobs.constraints and chance.random() < 0.2:
         candidates = ((chance.choice(clusters).name, 50),)
-    if knobs.moves == "on" and chance.random() < 0.5:
+    if knobs.moves == "on" and chance.random() < 0.7:
+        optional["lifetime_ms"] = 0
         candidates = tuple((cluster.name, chance.choice([10, 40, 90])) for cluster in clusters)
     if knobs.width == "on":
         optional["level"] = chance.choice([1000, 1000, 100, 10000])

@@ -89,6 +89,7 @@ class Application:
     def _gains(self, batch: int) -> list[float]:
         """What one step is worth in each epoch."""
         sizes = sorted(self.epochs)
+        batch = min(max(batch, sizes[0]), sizes[-1])
         low = max(size for size in sizes if size <= batch)
         high = min(size for size in sizes if size >= batch)
         part, scale = (0.0 if low == high else (batch - low) / (high - low)), batch / sizes[0]
