@@ -31,6 +31,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
 from muster.engine.refusals import Refused
@@ -76,6 +77,7 @@ class Turn:
         self._waited = len(self.roll) + len(opened.snapshot.pending)  # in any pool, when the turn began
         self.minutes = Minutes()
         self._care_as_of: object = None
+        self.mover = Mover(snapshot)
 
     def settle(self) -> None:
         """Steps 2 to 4 until nothing changes any more."""
@@ -99,6 +101,7 @@ class Turn:
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
         self._looked_in_vain = False
+        self.move()
         self.keep_promises()
         self.hear_the_aged()
         self.fill()
@@ -137,6 +140,11 @@ class Turn:
     def horizon(self) -> Horizon:
         """The room now and at every promised moment."""
         return self.finder.horizon
+
+    def move(self) -> None:
+        """Jobs in clusters they would rather not be in go to better ones, unless room is promised for good."""
+        if not self.pending:
+            self.mover.move(self.finder, self.minutes)
 
     # -- 2. promises -----------------------------------------------------------------------------------
 
@@ -443,12 +451,14 @@ class Turn:
     # -- 6. closing ------------------------------------------------------------------------------------
 
     def wakes_ms(self, others: set[Reason]) -> tuple[int | None, int | None]:
-        """When time alone could change what was said of those who wait, and when a width; `others` wait as well."""
+        """When time alone could change what was said of those who wait, and when a width or a place of those who run;
+        `others` wait as well."""
         self.round.reasons |= others
         if self.tells_why:
             self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
-        return waits_ms, self.finder.width.wake_ms(self.horizon)
+        widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
+        return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
 
     def is_at_rest(self) -> bool:
         """Whether nothing is left to do until time wakes us, once what was decided is done.
@@ -456,7 +466,9 @@ class Turn:
         Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic
         may grow.
         """
-        is_plain = self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools
+        is_plain = (
+            self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools and self.policy.move_points is None
+        )
         return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
 
     def refusals(self) -> Refused | None:

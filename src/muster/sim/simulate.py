@@ -61,7 +61,7 @@ class Simulation:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
         self.runtimes = {
-            entry.job.id: entry.runtime_ms if entry.work_ms is None else Work(entry.work_ms) for entry in scenario.jobs
+            entry.job.id: entry.runtime_ms if entry.work is None else entry.work for entry in scenario.jobs
         }
         self.state = State(scenario.policy)
         self.state.listener = listener
@@ -69,7 +69,14 @@ class Simulation:
             self.state.apply(event, 0)
         races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}
         opaque = SimulatedClusters(self.state, races) if races else None
-        self.run = Run(self.state, self._runtime, skips_turns=skips_turns, tells_why=tells_why, opaque=opaque)
+        self.run = Run(
+            self.state,
+            self._runtime,
+            skips_turns=skips_turns,
+            tells_why=tells_why,
+            opaque=opaque,
+            rounds_ms=scenario.rounds_ms,
+        )
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
