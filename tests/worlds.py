@@ -23,6 +23,7 @@ from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.plan import Plan
+from muster.model.placement import Placement, PlacementRule
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
@@ -273,6 +274,7 @@ class Knobs:
     reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
+    placement: tuple[PlacementRule, ...] = (PlacementRule.TIGHTEST,)
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     until_ms: int | None = 120 * SECOND_MS
@@ -391,6 +393,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         protected_ms=_seconds(chance, 60, 5),
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
+        placement=Placement(rule=chance.choice(knobs.placement)),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
     )
 

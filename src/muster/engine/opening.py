@@ -10,6 +10,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.engine.shares import shares
+from muster.engine.typical import measure_of
 from muster.model.jobs import NEVER_MS
 from muster.model.snapshot import Snapshot
 
@@ -24,6 +25,7 @@ class Opened:
         all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with())
         self.runs = Runs.of(snapshot, self.roll)
         self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), self.roll, self.shapes)
+        self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks.
         self.face = suited_to(len(self.roll) + 16 * len(snapshot.nodes))
 

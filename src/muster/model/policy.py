@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from muster.model.calendar import Window
+from muster.model.placement import Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -61,6 +62,7 @@ class Policy:
     uneven_percent: int = 200  # of the least served: who has more gives one up
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
+    placement: Placement = Placement()
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property
