@@ -22,6 +22,7 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
+from muster.model.order import ARRIVAL, NAMED, Order
 from muster.model.plan import Plan
 from muster.model.placement import Placement, PlacementRule
 from muster.model.policy import Policy, Preemption
@@ -395,6 +396,8 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         reestimate_ms=_seconds(chance, 10, 3),
         placement=Placement(rule=chance.choice(knobs.placement)),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
+        order=chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
+        order_step_ms=_seconds(chance, 10, 7),
     )
 
 

@@ -10,8 +10,8 @@ from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
-from muster.model.jobs import OrderKey
 from muster.model.made import Made
+from muster.model.order import Place
 from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
@@ -39,10 +39,10 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
 def _heads(snapshot: Snapshot, turns: Sequence[Turn]) -> dict[str, str]:
     """By queue, of those whom any pool looked at first, who comes before all others: the aged, then in its order."""
     aged_ms = snapshot.now_ms - snapshot.policy.aging_after_ms
-    first: dict[str, tuple[bool, OrderKey, str]] = {}
+    first: dict[str, tuple[bool, Place, str]] = {}
     for turn in turns:
         for queue, job in turn.lines.first_heads().items():
-            place = (job.submit_ms > aged_ms, job.order, job.id)
+            place = (job.submit_ms > aged_ms, snapshot.policy.place(job, snapshot.now_ms), job.id)
             first[queue] = min(first.get(queue, place), place)
     return {queue: job_id for queue, (_, _, job_id) in first.items()}
 

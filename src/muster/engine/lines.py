@@ -1,7 +1,7 @@
 """The order in which queues offer their jobs (design.md 4.3).
 
-Class, priority, submit time, id. A profile that cannot start is set aside for the rest of the round, and its queue
-offers its next job of another profile; a limit closes it for all whom the limit holds back.
+Class, priority, score where the policy has one, submit time, id. A profile that cannot start is set aside for the rest
+of the round, and its queue offers its next job of another profile; a limit closes it for all whom the limit holds back.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Lines:
         self._ours, self._whose = ours, whose
         self._face = face
         self.columns = filling.Roll(*roll.columns())
+        order = policy.order
         self.rules = Rules(
             now=now_ms,
             profiles_deep=policy.profiles_deep,
@@ -71,6 +72,14 @@ class Lines:
             backfills=policy.backfill,
             starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
             starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
+            is_scored=not order.is_by_arrival,
+            by_expected=order.expected,
+            by_size=order.size,
+            by_waited=order.waited,
+            by_sojourn=order.sojourn,
+            patience_ms=order.patience_ms,
+            unknown_ms=policy.unknown_end_ms,
+            mark=policy.order_mark_ms(now_ms),
         )
         queues, profiles, lanes = len(roll.queues), max(len(roll.profiles), 1), len(self.columns.lane_queue)
         self.shapes = filling.Shapes(
@@ -92,7 +101,7 @@ class Lines:
             many=np.zeros(queues, np.int64),
             cursor=np.full(lanes, NONE, np.int64),
             first=self.columns.lane_first.copy(),
-            order=np.zeros((lanes, 4), np.int64),
+            order=np.zeros((lanes, 5), np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
             is_asked=self._asked(queues).astype(np.uint8),
             aside=np.full((queues, profiles), NOBODY, np.int64),
@@ -254,7 +263,7 @@ class Lines:
 
     def _line_up_as_before(self) -> None:
         """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
-        columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), (self.rules.profiles_deep, self._whose)
+        columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), self._how()
         known = self._roll.lined_up(how)
         if known is None:
             self._line_up()
@@ -262,6 +271,10 @@ class Lines:
         else:
             for column, kept in zip(columns, known, strict=True):
                 column[:] = kept
+
+    def _how(self) -> Hashable:
+        """All that decides how lanes stand in line, beside who stands in them."""
+        return (self.rules.profiles_deep, self._whose, self.rules.mark)
 
     def _line_up(self) -> None:
         self.lines.tie[0] = NONE
@@ -274,7 +287,7 @@ class Lines:
             self.lines.tie[0] = NONE
             self._roll.rank_those_of(submit_ms)
             for queue in range(len(self.lines.begin)):
-                self._face(offering.heapify)(self.columns, self.lines, queue)
+                self._face(offering.heapify)(self.columns, self.lines, self.shapes, self.rules, queue)
             self.lines.stale[:] = 1
 
     def submitted_by(self, moment_ms: int) -> list[Job]:

@@ -1,6 +1,7 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
-One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first. State
+One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first; where run
+times decide who comes first, of the same run time too: so the first of a lane is never behind its others. State
 keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13). No job is
 kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
@@ -97,8 +98,9 @@ class Names:
 class Roll:
     """The queued jobs of all queues. `version` changes with every job that comes or goes, `mix` with their profiles."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_time: bool = False) -> None:
         self.version = 0
+        self._by_time = by_time
         self.mix = 0
         self.row_of: dict[str, int] = {}
         self.ids: list[str | None] = []
@@ -107,14 +109,14 @@ class Roll:
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
-        self._lane_of: dict[tuple[int, int, int, int], int] = {}
+        self._lane_of: dict[tuple[int, int, int, int, int], int] = {}
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
         self._rows = Table(
             "submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"), side_by_side=True
         )
         self._lanes = Table(
-            "queue", "profile", "priority_class", "priority", "first", "last", "next", "previous", "count"
+            "queue", "profile", "priority_class", "priority", "pace", "first", "last", "next", "previous", "count"
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
@@ -131,7 +133,7 @@ class Roll:
         columns = snapshot.columns
         if isinstance(columns, Columns) and (kept := columns.roll.seen()) is not None:
             return kept
-        roll = cls()
+        roll = cls(snapshot.policy.order.reads_time)
         for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
             roll.profiles.number(job.profile)
         jobs = [job for state in snapshot.queues for lane in state.lanes for job in lane.jobs]
@@ -233,7 +235,7 @@ class Roll:
         """Whether some of the first in the job's lane, were it to join, stands before it and is as free to start."""
         if job.queue not in self.queues or job.profile not in self.profiles:
             return False
-        key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority)
+        key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority, self._pace(job))
         if key not in self._lane_of:
             return False
         first = islice(self._rows_of(self._lane_of[key]), _LOOKS)
@@ -417,7 +419,8 @@ class Roll:
         while profile >= len(self._waiting):
             new = self._waiting.grow()
             self._waiting.cells["count"][new] = 0
-        key = (queue, profile, job.priority_class, job.priority)
+        pace = self._pace(job)
+        key = (queue, profile, job.priority_class, job.priority, pace)
         if key in self._lane_of:
             return self._lane_of[key]
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
@@ -425,6 +428,7 @@ class Roll:
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile
         lanes["priority_class"][lane], lanes["priority"][lane] = job.priority_class, job.priority
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
+        lanes["pace"][lane] = pace
         lanes["count"][lane] = 0
         following = self._heads.cells["lane"][queue]
         lanes["next"][lane] = following
@@ -432,6 +436,10 @@ class Roll:
             lanes["previous"][following] = lane
         self._heads.cells["lane"][queue] = lane
         return lane
+
+    def _pace(self, job: Job) -> int:
+        """What tells lanes apart beside queue, profile, class and priority."""
+        return NONE if not self._by_time or job.known_ms is None else job.known_ms
 
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
@@ -444,7 +452,7 @@ class Roll:
         if following != NONE:
             lanes["previous"][following] = previous
         queue, profile = lanes["queue"][lane], lanes["profile"][lane]
-        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane]]
+        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane]]
         self._free_lanes.append(lane)
 
 

@@ -258,7 +258,8 @@ class Turn:
 
         Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
-        Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
+        Nor is anyone admitted past a guess: what was promised for good could start early, in its place. And nobody is
+        where jobs do not come in the order of their arrival: who is first may not be in the next turn.
         """
         attempt = self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
@@ -269,7 +270,8 @@ class Turn:
             self.lines.take(job)
             return True
         reservation = self._soonest(job)
-        if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
+        is_reserved = self._reserve(job, reservation, placed)
+        if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation

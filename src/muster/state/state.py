@@ -67,7 +67,7 @@ class State:
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self._all_fit: tuple[Fleet, int, bool] | None = None
-        self._roll = Roll()
+        self._roll = Roll(policy.order.reads_time)
         self._runs = Runs(self._roll)
         self.jobs = Records(self._roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened

@@ -63,7 +63,7 @@ class Lines(NamedTuple):
     many: Ints
     cursor: Ints
     first: Ints  # by lane: nobody before is still in line
-    order: Ints  # by lane, where its next job stands: class, priority, submit time, rank
+    order: Ints  # by lane, where its next job stands: class, priority, score, submit time, rank
     out: Flags
     is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
@@ -137,6 +137,14 @@ class Rules(NamedTuple):
     backfills: bool
     starts_per_turn: int
     starts_per_queue: int
+    is_scored: bool  # and these are the exponents of muster.model.order
+    by_expected: int
+    by_size: int
+    by_waited: int
+    by_sojourn: int
+    patience_ms: int
+    unknown_ms: int  # what a run time is taken to be that nobody knows
+    mark: int  # up to when waiting counts
 
 
 class Care(NamedTuple):
