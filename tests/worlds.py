@@ -23,8 +23,8 @@ from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
 from muster.model.order import ARRIVAL, NAMED, Order
-from muster.model.plan import Plan
 from muster.model.placement import Placement, PlacementRule
+from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User

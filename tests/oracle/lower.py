@@ -153,7 +153,9 @@ class Lower:
                 for task in unit.tasks:
                     request = unit.run.job.profile.group(task.group).request
                     span.give(task.node, request, task.devices, self.empties[task.node])
-        tasks = Placer(self.fleet, span, measure=self.measure).place(self.head.profile, self.cluster, self.head.profile.least_widths)
+        tasks = Placer(self.fleet, span, measure=self.measure).place(
+            self.head.profile, self.cluster, self.head.profile.least_widths
+        )
         span.undo()
         if tasks is None:
             return None

@@ -63,9 +63,7 @@ def tightness(node: Node, room: Room, request: Request) -> tuple[int, ...]:
 class Placer:
     """Places profiles on one span of room. `everywhere`: cordoned nodes count too (could it ever fit?)."""
 
-    def __init__(
-        self, fleet: Fleet, span: Span, *, everywhere: bool = False, measure: Measure | None = None
-    ) -> None:
+    def __init__(self, fleet: Fleet, span: Span, *, everywhere: bool = False, measure: Measure | None = None) -> None:
         self.fleet = fleet
         self.span = span
         self.measure = measure

@@ -81,7 +81,9 @@ class Grounds:
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
         most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in kin), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
-        self.steps = step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
+        self.most_cpu = max((node.allocatable.get(CPU) for node in nodes), default=0)
+        self.most_milli = max((node.allocatable.get(GPU) for node in nodes), default=0)
+        self.steps = step(self.most_cpu, 4) + 1
         most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
         self.levels = step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
         self.columns = placing.FREE + 2 * len(self.dims) + self.devices

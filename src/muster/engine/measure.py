@@ -10,7 +10,6 @@ from muster.engine.kernels import measuring
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import TaskGroup
 from muster.model.placement import Placement, PlacementRule, Typical
-from muster.model.resources import CPU, GPU
 
 _PARTS = 1 << 16  # that all typical tasks are together
 _MEMOS = 1 << 12  # a power of two
@@ -44,14 +43,19 @@ class Measure:
         """The measure in cells, which will begin at `first`."""
         kinds = len(self.groups)
         alike, is_open = grounds.alike_to(self.groups)
-        nodes = grounds.fleet.nodes.values()
-        most_cpu = max((node.allocatable.get(CPU) for node in nodes), default=0)
-        most_milli = max((node.allocatable.get(GPU) for node in nodes), default=0)
         alike_from = first + measuring.FIRST_KIND + kinds * measuring.KIND
         open_from = alike_from + len(alike)
         memo_from = open_from + len(is_open)
         memos = _MEMOS if self.rule.knows_typical else 0
-        head = [_RULES[self.rule], self.seed, 0, max(most_cpu, 1), max(most_milli, 1), kinds, sum(self.parts)]
+        head = [
+            _RULES[self.rule],
+            self.seed,
+            0,
+            max(grounds.most_cpu, 1),
+            max(grounds.most_milli, 1),
+            kinds,
+            sum(self.parts),
+        ]
         head += [alike_from, open_from, memo_from, max(memos - 1, 0)]
         for group, part in zip(self.groups, self.parts, strict=True):
             head += [grounds.group_number(group), part, 0]
@@ -65,6 +69,7 @@ class Measure:
 def told(placement: Placement, typical: Sequence[Typical]) -> Measure:
     """The measure of a rule that is told these kinds."""
     kinds = [it for it in typical if it.request.gpus or placement.rule is PlacementRule.GRADIENT]
+    kinds.sort(key=lambda it: it.request.gpu_milli)  # as the kernels expect
     total = sum(it.count for it in kinds)
     return Measure(
         rule=placement.rule,

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Protocol
 
 from muster.model.calendar import Window
-from muster.model.placement import Placement
 from muster.model.jobs import Job, least_usage_of
 from muster.model.order import ARRIVAL, Order, Place
+from muster.model.placement import Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 

@@ -64,7 +64,7 @@ _STEPS = (
 def measure(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> tuple[int, int]:
     """What a task costs on a node on which it fits, and the devices it gets there, as bits."""
     rule, room = books[books[MEASURE] + RULE], trial[FIRST] + node * ground[COLUMNS]
-    if rule == FRAGMENTATION or rule == GRADIENT:  # noqa: PLR1714 -- cheaper in both faces
+    if rule == FRAGMENTATION or rule == GRADIENT:
         return known_cost(ground, books, trial, node, ask)
     if rule == RANDOM:
         return chance(books, node, -1), random_devices(ground, books, trial, node, ask)
@@ -201,6 +201,8 @@ def cost(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> tupl
         free = books[trial[FIRST] + first + device]
         if lowest(books, trial, first + device) < ground[ask + MILLI]:
             continue
+        if trial[MOMENTS] == 1 and is_like_another(books, trial[FIRST] + first, device):
+            continue
         take(ground, trial, scratch, ask, 1 << device)
         lost = before - worth(ground, books, trial, node)
         copy(trial, scratch, books, room, columns)
@@ -212,9 +214,18 @@ def cost(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> tupl
 
 
 @kernel
+def is_like_another(books: Cells, devices: int, device: int) -> bool:
+    """Whether as much is free of a device as of one before it."""
+    for other in range(devices, devices + device):  # noqa: SIM110 -- kernels know no generators
+        if books[other] == books[devices + device]:
+            return True
+    return False
+
+
+@kernel
 def worth(ground: Cells, books: Cells, trial: Cells, node: int) -> int:
     """What the idle devices of the room in scratch, which is the node's, are worth to all kinds that are typical."""
-    at, value = books[MEASURE], 0
+    at, value, milli, good, enough = books[MEASURE], 0, 0, 0, 0
     idle = idle_milli(ground, trial, trial[SCRATCH])
     if idle == 0:
         return 0
@@ -222,43 +233,42 @@ def worth(ground: Cells, books: Cells, trial: Cells, node: int) -> int:
     is_open = books[at + OPEN_TO] + books[books[at + ALIKE] + node] * kinds
     for kind in range(kinds):
         entry = at + FIRST_KIND + kind * KIND
+        ask = ask_of(ground, books[entry + KIND_GROUP])
+        if ground[ask + MILLI] != milli:  # kinds that ask for as much of a device stand together
+            milli = ground[ask + MILLI]
+            good, enough = large_enough(ground, trial, milli)
+        can_use = 0
+        if books[is_open + kind] and 0 < ground[ask + GPUS] <= enough:
+            can_use = usable(ground, trial, ask, good)
         if is_gradient:
-            lost = idle
-            if books[is_open + kind]:
-                lost -= large_enough(ground, trial, ask_of(ground, books[entry + KIND_GROUP]))
-            value -= lost * books[entry + KIND_PART]
-        elif books[is_open + kind]:
-            value += usable(ground, trial, ask_of(ground, books[entry + KIND_GROUP])) * books[entry + KIND_WEIGHT]
+            value -= (idle - (good if can_use else 0)) * books[entry + KIND_PART]
+        else:
+            value += can_use * books[entry + KIND_WEIGHT]
     return value
 
 
 @kernel
-def large_enough(ground: Cells, trial: Cells, ask: int) -> int:
-    """The idle milli, of the room in scratch, of devices that such a task could be on; 0 if not even one fits."""
-    room, milli, good, enough = trial[SCRATCH] + FREE, ground[ask + MILLI], 0, 0
-    gpus, devices = ground[ask + GPUS], room + ground[DIMS]
-    if gpus == 0 or (ground[ask + WHOLE] and trial[trial[SCRATCH] + TASKS]):
-        return 0
-    for device in range(devices, devices + ground[DEVICES]):
+def large_enough(ground: Cells, trial: Cells, milli: int) -> tuple[int, int]:
+    """The idle milli, of the room in scratch, of devices that have so much of each, and how many these are."""
+    good, enough, first = 0, 0, trial[SCRATCH] + FREE + ground[DIMS]
+    for device in range(first, first + ground[DEVICES]):
         if trial[device] >= milli:
             good += trial[device]
             enough += 1
-    if enough < gpus:
-        return 0
-    for dim in range(ground[DIMS]):
-        if trial[room + dim] < ground[ask + AMOUNTS + dim]:
-            return 0
-    return good
+    return good, enough
 
 
 @kernel
-def usable(ground: Cells, trial: Cells, ask: int) -> int:
-    """What such tasks could use of the room in scratch: as far as devices go, and as far as all goes."""
-    good, room = large_enough(ground, trial, ask), trial[SCRATCH] + FREE
-    most, asked = good, ground[ask + GPUS] * ground[ask + MILLI]
+def usable(ground: Cells, trial: Cells, ask: int, good: int) -> int:
+    """What such tasks could use of the room in scratch: as far as the good devices go, and as far as all goes."""
+    room, most, asked = trial[SCRATCH] + FREE, good, ground[ask + GPUS] * ground[ask + MILLI]
+    if ground[ask + WHOLE] and trial[trial[SCRATCH] + TASKS]:
+        return 0
     for dim in range(ground[DIMS]):
         amount, free = ground[ask + AMOUNTS + dim], trial[room + dim]
-        if good == 0 or amount == 0 or dim == GPU_DIM or free // amount >= most:
+        if free < amount:
+            return 0
+        if amount == 0 or dim == GPU_DIM or (amount < _EXACT and free >= amount * most):
             continue
         reach = free // amount * asked
         if amount < _EXACT:
@@ -291,10 +301,12 @@ def weigh(ground: Cells, books: Cells, trial: Cells) -> None:
         here = idle_milli(ground, trial, trial[SCRATCH])
         idle += 2 * here
         is_open = books[at + OPEN_TO] + books[books[at + ALIKE] + node] * books[at + KINDS]
-        for kind in range(books[at + KINDS]):
+        for kind in range(books[at + KINDS] if here else 0):
             entry = at + FIRST_KIND + kind * KIND
-            if here and books[is_open + kind]:
-                books[entry + KIND_WEIGHT] += usable(ground, trial, ask_of(ground, books[entry + KIND_GROUP]))
+            ask = ask_of(ground, books[entry + KIND_GROUP])
+            good, enough = large_enough(ground, trial, ground[ask + MILLI])
+            if books[is_open + kind] and 0 < ground[ask + GPUS] <= enough:
+                books[entry + KIND_WEIGHT] += usable(ground, trial, ask, good)
     for kind in range(books[at + KINDS]):
         entry = at + FIRST_KIND + kind * KIND
         can_use = books[entry + KIND_WEIGHT]

@@ -15,8 +15,8 @@ from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
-from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.order import read_order
+from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
 from muster.sim.scenario.width import read_calendar, read_levels, read_width
