@@ -1,4 +1,5 @@
-"""E1: how much of a fleet of shared GPUs can be handed out before fragments stop it (ATC'23, "Beware of Fragmentation").
+"""E1: how much of a fleet of shared GPUs can be handed out before fragments are in the way ("Beware of
+Fragmentation", ATC'23).
 
 Pods are offered one after the other and never leave; who fits nowhere is dropped. Here they are jobs without an end in
 one queue, first come first served, without reservations. Nothing ever leaves, so who does not fit when it comes never
@@ -208,7 +209,7 @@ def _chapter(outcomes: Mapping[str, Outcome], theirs: Mapping[tuple[str, str], l
     return [
         "1,213 nodes with 6,212 GPUs (Alibaba, 2023). Pods are offered one after the other and never leave; who fits",
         "nowhere is dropped. Told is which percent of all GPUs is allocated when pods that ask for 100 % have come: the",
-        "mean over seeds 42 to 51, which shuffle pods and node names (Python's generator; the publication used Go's).",
+        "mean over seeds 42 to 51. They shuffle pods and node names, by Python's generator; the publication used Go's.",
         "",
         writing.bar(
             f"at least {BAR} on the default list: {ours['default']:.2f} (sd {spread:.2f})", ours["default"] >= BAR
@@ -227,8 +228,8 @@ def _chapter(outcomes: Mapping[str, Outcome], theirs: Mapping[tuple[str, str], l
         "",
         f"`fragmentation` knows only what has come so far. Told the list's typical pods beforehand, as FGD is: "
         f"{_at_100(outcomes[f'default/{TOLD}']):.2f}.",
-        f"It was chosen on seeds 42 to 44 of this list ({_at_100(outcomes[f'default/{OURS}'], TUNED_ON[1]):.2f}); on the "
-        f"other seeds it has {_at_100(outcomes[f'default/{OURS}'], fresh):.2f}.",
+        f"It was chosen on seeds 42 to 44 of this list ({_at_100(outcomes[f'default/{OURS}'], TUNED_ON[1]):.2f}); "
+        f"on the other seeds it has {_at_100(outcomes[f'default/{OURS}'], fresh):.2f}.",
         "",
         "### Every list",
         "",

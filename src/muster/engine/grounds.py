@@ -246,7 +246,8 @@ class Grounds:
         """Of each node, whether it is in the set."""
         nodes = np.arange(len(self.names))
         words = self._parts[placing.SETS][number]
-        return (words[nodes // placing.WORD] >> (nodes % placing.WORD)) & 1
+        is_in: Array = (words[nodes // placing.WORD] >> (nodes % placing.WORD)) & 1
+        return is_in
 
     def _new_set(self, numbers: Iterable[int]) -> int:
         if self._sets == len(self._parts[placing.SETS]):

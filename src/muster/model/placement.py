@@ -54,3 +54,6 @@ class Placement:
     rule: PlacementRule = PlacementRule.TIGHTEST
     seed: int = 0
     typical: tuple[Typical, ...] = ()
+
+
+TIGHTEST = Placement()

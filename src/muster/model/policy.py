@@ -9,7 +9,7 @@ from typing import Protocol
 from muster.model.calendar import Window
 from muster.model.jobs import Job, least_usage_of
 from muster.model.order import ARRIVAL, Order, Place
-from muster.model.placement import Placement
+from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -66,7 +66,7 @@ class Policy:
     uneven_percent: int = 200  # of the least served: who has more gives one up
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
-    placement: Placement = Placement()
+    placement: Placement = TIGHTEST
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property

@@ -64,7 +64,7 @@ _STEPS = (
 def measure(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> tuple[int, int]:
     """What a task costs on a node on which it fits, and the devices it gets there, as bits."""
     rule, room = books[books[MEASURE] + RULE], trial[FIRST] + node * ground[COLUMNS]
-    if rule == FRAGMENTATION or rule == GRADIENT:
+    if rule <= GRADIENT:  # or fragmentation
         return known_cost(ground, books, trial, node, ask)
     if rule == RANDOM:
         return chance(books, node, -1), random_devices(ground, books, trial, node, ask)

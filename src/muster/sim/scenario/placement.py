@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from muster.model.placement import Placement, PlacementRule, Typical
+from muster.model.placement import TIGHTEST, Placement, PlacementRule, Typical
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.groups import read_constraint, read_request
 from muster.sim.scenario.scalars import INT32
 
 _RULES = {rule.value: rule for rule in PlacementRule}
-_DEFAULT = Placement()
 
 
 def read_placement(config: Fields) -> Placement:
     """The key `placement`."""
     if not config.has_map("placement"):
-        return Placement(rule=config.choice("placement", _RULES, _DEFAULT.rule))
+        return Placement(rule=config.choice("placement", _RULES, TIGHTEST.rule))
     fields = config.mapping("placement", "placement")
-    rule = fields.choice("rule", _RULES, _DEFAULT.rule)
+    rule = fields.choice("rule", _RULES, TIGHTEST.rule)
     if not fields.has("rule"):
         fields.missing("rule", f"one of {', '.join(_RULES)}")
     placement = Placement(
         rule=rule,
-        seed=fields.integer("seed", _DEFAULT.seed, 0, INT32),
+        seed=fields.integer("seed", TIGHTEST.seed, 0, INT32),
         typical=tuple(_typical(kind) for kind in fields.entries("typical", "typical")),
     )
     if fields.has("seed") and rule is not PlacementRule.RANDOM:

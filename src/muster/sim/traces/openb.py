@@ -3,9 +3,9 @@
     sn,cpu_milli,memory_mib,gpu,model
     name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec,...]
 
-A pod asks for `num_gpu` devices with `gpu_milli` of each, of one of the models that `gpu_spec` lists between bars, if it
-lists any. Lists that were made for experiments have no columns after `gpu_milli`. When pods came and went is not read:
-whoever replays them says when they come.
+A pod asks for `num_gpu` devices with `gpu_milli` of each, of one of the models that `gpu_spec` lists between bars, if
+it lists any. Lists that were made for experiments have no columns after `gpu_milli`. When pods came and went is not
+read: whoever replays them says when they come.
 """
 
 from __future__ import annotations
