@@ -208,7 +208,7 @@ def _chapter(outcomes: Mapping[str, Outcome], theirs: Mapping[tuple[str, str], l
     spread = stdev(float(outcomes[f"default/{OURS}"].facts[f"at100/{seed}"]) for seed in SEEDS)
     return [
         "1,213 nodes with 6,212 GPUs (Alibaba, 2023). Pods are offered one after the other and never leave; who fits",
-        "nowhere is dropped. Told is which percent of all GPUs is allocated when pods that ask for 100 % have come: the",
+        "nowhere is dropped. Told is what percent of all GPUs is allocated when pods that ask for 100 % have come: the",
         "mean over seeds 42 to 51. They shuffle pods and node names, by Python's generator; the publication used Go's.",
         "",
         writing.bar(
