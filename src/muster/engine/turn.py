@@ -67,7 +67,7 @@ class Turn:
         self.roll, shapes, face = opened.roll, opened.shapes, opened.face
         borrowers = opened.borrowers_in(snapshot)
         stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, borrowers)
-        self.finder = Finder(snapshot, ledger, stays, face)
+        self.finder = Finder(snapshot, opened, ledger, stays)
         ours = whose = None
         if (whole := self.fleet.whole).pools:
             ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet

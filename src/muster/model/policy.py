@@ -9,6 +9,7 @@ from typing import Protocol
 from muster.model.calendar import Window
 from muster.model.jobs import Job, least_usage_of
 from muster.model.order import ARRIVAL, Order, Place
+from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -75,6 +76,7 @@ class Policy:
     move_points: int | None = None  # of preference, for which jobs move between clusters; None: nobody moves
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
+    placement: Placement = TIGHTEST
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property
