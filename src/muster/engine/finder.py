@@ -195,6 +195,8 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
+        if not self.may_anyone_give_way():
+            return None
         searches = (
             partial(self.in_place_of_lower, job, only_borrowers=True),
             partial(self._in_place_of, job, clusters, blocked),

@@ -69,7 +69,14 @@ class Simulation:
             self.state.apply(event, 0)
         races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}
         opaque = SimulatedClusters(self.state, races) if races else None
-        self.run = Run(self.state, self._runtime, skips_turns=skips_turns, tells_why=tells_why, opaque=opaque)
+        self.run = Run(
+            self.state,
+            self._runtime,
+            skips_turns=skips_turns,
+            tells_why=tells_why,
+            ahead=len(scenario.jobs),
+            opaque=opaque,
+        )
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))

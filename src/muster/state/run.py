@@ -41,7 +41,7 @@ class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between.
 
     `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
-    wait (`tells_why`), none that would do nothing.
+    wait (`tells_why`), none that would do nothing. `ahead`: how many jobs are to come in all.
     """
 
     def __init__(
@@ -51,9 +51,11 @@ class Run:
         *,
         skips_turns: bool = True,
         tells_why: bool = True,
+        ahead: int = 0,
         opaque: OpaqueClusters | None = None,
     ) -> None:
         self.state = state
+        self._ahead = ahead
         self.skips_turns = skips_turns
         self.tells_why = tells_why
         self.watch: Callable[[Snapshot, Plan], None] | None = None
@@ -150,7 +152,7 @@ class Run:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot, tells_why=self.tells_why)
+        plan = decide(snapshot, tells_why=self.tells_why, ahead=self._ahead)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
