@@ -461,7 +461,7 @@ class Turn:
 
     def refusals(self) -> Refused | None:
         """Whom the turn would refuse, if that can be told: nobody gives way."""
-        if self.tells_why or not self.is_at_rest():
+        if not self.is_at_rest():
             return None
         return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
 

@@ -152,7 +152,8 @@ class Run:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot, tells_why=self.tells_why, ahead=self._ahead)
+        is_heard = self.tells_why or self.watch is not None or self.state.listener is not None
+        plan = decide(snapshot, tells_why=is_heard, ahead=self._ahead)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:

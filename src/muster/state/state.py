@@ -88,6 +88,11 @@ class State:
         books = self.books.get(name)
         return None if books is None else books.queue
 
+    def started_by(self, queue: str) -> Resources:
+        """What a queue's started jobs hold."""
+        books = self.books.get(queue)
+        return NOTHING if books is None else books.started()
+
     def started_by_queue(self) -> dict[str, Resources]:
         """What each queue's started jobs hold."""
         return {name: books.started() for name, books in self.books.items()}
