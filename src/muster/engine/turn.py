@@ -463,7 +463,8 @@ class Turn:
         """Whom the turn would refuse, if that can be told: nobody gives way."""
         if not self.is_at_rest():
             return None
-        return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
+        full, aside = self.finder.full, self.lines.lines.aside
+        return Refused(self.roll, self.policy, full, aside, self._who_may_reserve_later)
 
     def _who_may_reserve_later(self) -> tuple[bool, bool]:
         """Whether CPU and GPU jobs that come later may have a reservation: of those that rest on guesses each may."""
