@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 
@@ -16,7 +16,11 @@ from evidence.keeping import ROOT, Shelf
 from evidence.traces import MissingTrace
 
 EXPERIMENTS = {
+    "E1": "evidence.e1_fragmentation",
     "E2": "evidence.e2_backfill",
+    "E3": "evidence.e3_fairness",
+    "E4": "evidence.e4_width",
+    "E5": "evidence.e5_unequal",
 }
 REPORT = ROOT / "docs" / "evidence.md"
 INTRODUCTION = """# Evidence
@@ -64,17 +68,13 @@ def all_outcomes(experiment: Experiment) -> dict[str, Outcome]:
 
 def _run(cases: Sequence[Case]):  # type: ignore[no-untyped-def]
     with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
-        running = {pool.submit(_work, case.work): case.key for case in cases}
+        running = {pool.submit(case.work): case.key for case in cases}
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _work(work: Callable[[], Outcome]) -> Outcome:
-    return work()
 
 
 def update(experiment: Experiment, chapter: str) -> None:

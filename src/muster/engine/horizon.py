@@ -21,6 +21,7 @@ from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
+from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
@@ -77,11 +78,14 @@ Gone = Sequence[tuple[Running, Tasks]]
 class Horizon:
     """The room now and at every promised moment."""
 
-    def __init__(self, snapshot: Snapshot, stays: Stays, shapes: ShapeTable, face: Face) -> None:
+    def __init__(
+        self, snapshot: Snapshot, stays: Stays, shapes: ShapeTable, face: Face, measure: Measure | None = None
+    ) -> None:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=self.policy.cores_per_gpu)
+        cores = self.policy.cores_per_gpu
+        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=cores, measure=measure)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays

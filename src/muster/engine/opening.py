@@ -10,6 +10,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.engine.shares import Shares
+from muster.engine.typical import measure_of
 from muster.model.jobs import NEVER_MS
 from muster.model.snapshot import Snapshot
 
@@ -28,6 +29,7 @@ class Opened:
         if snapshot.fleet.pools and not all_fit:  # on one empty fleet for all, so not by several threads
             _ = divided.wanted
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
+        self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks.
         self.face = suited_to(max(len(self.roll) + 16 * len(snapshot.nodes), ahead))
 

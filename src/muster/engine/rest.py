@@ -18,7 +18,7 @@ def has_settled(turn: Turn) -> bool:
     The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow decides
     who may start.
     """
-    if turn.policy.preemption is not Preemption.OFF or turn.ledger.shapes.has_elastic:
+    if not _is_plain(turn):
         return False
     is_for_good = len(turn.pending) <= 1 and turn.pending.keys() == turn.horizon.promised.keys()
     return is_for_good and not (turn.heard_aged or turn.looked_in_vain or Reason.BUDGET in turn.round.reasons)
@@ -27,11 +27,16 @@ def has_settled(turn: Turn) -> bool:
 def is_at_rest(turn: Turn) -> bool:
     """Whether nothing is left to do until time wakes us, once what was decided is done.
 
-    Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic may
-    grow.
+    Who was sent back stands in line again a moment later.
     """
-    is_plain = turn.policy.preemption is Preemption.OFF and not turn.fleet.whole.pools
-    return is_plain and not turn.ledger.shapes.has_elastic and not turn.minutes.sent_back
+    return _is_plain(turn) and not turn.minutes.sent_back
+
+
+def _is_plain(turn: Turn) -> bool:
+    """Whether who runs stays as it is until it ends: nobody gives way, moves, grows or shrinks; and nobody borrows."""
+    policy = turn.policy
+    stays = policy.preemption is Preemption.OFF and policy.move_points is None and not turn.ledger.shapes.has_elastic
+    return stays and not turn.fleet.whole.pools
 
 
 def refusals(turn: Turn) -> Refused | None:

@@ -28,11 +28,13 @@ from muster.engine.kernels import (
     growing,
     indexing,
     leaving,
+    measuring,
     placing,
     tenancy,
     yielding,
 )
 from muster.engine.kernels.placing import Cells
+from muster.engine.measure import Measure
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
 from muster.model.resources import Resources
@@ -62,6 +64,7 @@ class Kernels:
         self.grow = face(growing.grow)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
+        self.weigh = face(measuring.weigh)
         self.list_tenants = face(tenancy.list_tenants)
         self.place = face(gangs.place)
         self.place_group = face(gangs.place_group)
@@ -85,15 +88,18 @@ def _kernels_of(face: Face) -> Kernels:
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int) -> None:
+    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int, measure: Measure | None) -> None:
         self.grounds = grounds = floor.grounds
         self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
         ring = 1 << max(6, (len(grounds.names) // 4).bit_length())
         self._size = 1 + len(grounds.names) * grounds.columns  # of a block
-        self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
-        self.first = placing.RING + ring + 1
-        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu))
+        at = placing.RING + ring
+        compared = self.of(()) if measure is None else measure.cells(grounds, at, listed=self.listed)
+        self.first = at + len(compared) + 1
+        self.cells = new_cells(self.first - 1 + (1 + _MOMENTS) * self._size, listed=self.listed)
+        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu, at if len(compared) else 0))
+        self.cells[at : at + len(compared)] = compared
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
@@ -230,10 +236,18 @@ class Rooms:
         self._trial: Cells | None = None
 
     @classmethod
-    def of(cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0) -> Rooms:
-        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one."""
-        books = Books(floor, face, cores_per_gpu)
+    def of(
+        cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0, measure: Measure | None = None
+    ) -> Rooms:
+        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one.
+
+        `measure`: what makes a node the best for a task, if it is not that it is the tightest.
+        """
+        books = Books(floor, face, cores_per_gpu, measure)
         rooms = cls(books, books.now)
+        if measure is not None and measure.weighs:
+            ground = books.grounds.ground(listed=books.listed)
+            books.kernels.weigh(ground, books.cells, rooms._own_trial())
         if not books.listed:
             rooms._index_as_on(floor)
         return rooms

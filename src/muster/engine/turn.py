@@ -31,6 +31,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
 from muster.engine.rest import has_settled
@@ -66,7 +67,7 @@ class Turn:
         self.roll, shapes, face = opened.roll, opened.shapes, opened.face
         borrowers = opened.borrowers_in(snapshot)
         stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, borrowers)
-        self.finder = Finder(snapshot, ledger, stays, face)
+        self.finder = Finder(snapshot, opened, ledger, stays)
         ours = whose = None
         if (whole := self.fleet.whole).pools:
             ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet
@@ -76,6 +77,7 @@ class Turn:
         self._waited = len(self.roll) + len(opened.snapshot.pending)  # in any pool, when the turn began
         self.minutes = Minutes()
         self._care_as_of: object = None
+        self.mover = Mover(snapshot)
 
     def settle(self) -> None:
         """Steps 2 to 4 until nothing changes any more."""
@@ -99,6 +101,7 @@ class Turn:
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self.heard_aged = False
         self.looked_in_vain = False
+        self.move()
         self.keep_promises()
         self.hear_the_aged()
         self.fill()
@@ -126,6 +129,11 @@ class Turn:
     def horizon(self) -> Horizon:
         """The room now and at every promised moment."""
         return self.finder.horizon
+
+    def move(self) -> None:
+        """Jobs in clusters they would rather not be in go to better ones, unless room is promised for good."""
+        if not self.pending:
+            self.mover.move(self.finder, self.minutes)
 
     # -- 2. promises -----------------------------------------------------------------------------------
 
@@ -432,12 +440,14 @@ class Turn:
     # -- 6. closing ------------------------------------------------------------------------------------
 
     def wakes_ms(self, others: set[Reason]) -> tuple[int | None, int | None]:
-        """When time alone could change what was said of those who wait, and when a width; `others` wait as well."""
+        """When time alone could change what was said of those who wait, and when a width or a place of those who run;
+        `others` wait as well."""
         self.round.reasons |= others
         if self.tells_why:
             self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
-        return waits_ms, self.finder.width.wake_ms(self.horizon)
+        widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
+        return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

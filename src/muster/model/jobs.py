@@ -19,7 +19,11 @@ from muster.model.width import FREEZING_MS, NORMAL, Serving
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGroup:
-    """Identical tasks of a job; min <= initial <= max."""
+    """Identical tasks of a job; min <= initial <= max.
+
+    `speeds`, if anyone stated how the job scales: how many times as fast as with one task it is at each width from 1 to
+    max, in micro-units (model/scaling.py).
+    """
 
     name: str
     min: int
@@ -30,6 +34,7 @@ class TaskGroup:
     max_hops: int | None = None
     prefers_close: bool = False
     decides: bool = True
+    speeds: tuple[int, ...] = ()
 
     @property
     def is_close(self) -> bool:

@@ -83,6 +83,7 @@ class Why(Enum):
     ROOM = "room"  # a job that waits starts in it
     LOAD = "load"  # more is in use than may be, or than the calendar leaves
     EVENNESS = "evenness"  # one was served much more than another, which takes its place
+    BENEFIT = "benefit"  # a task is worth much more to another
 
 
 class Resize(NamedTuple):
@@ -99,7 +100,17 @@ class Resize(NamedTuple):
     by: tuple[str, ...] = ()
 
 
-Action = Evict | Return | Admit | Start | Promise | Resize
+class Move(NamedTuple):
+    """A running job goes on as a new attempt in another cluster. All who move leave their places before any comes."""
+
+    job: str
+    attempt: int
+    cluster: str
+    tasks: tuple[Task, ...]
+    charge: int = 0
+
+
+Action = Evict | Return | Admit | Start | Promise | Resize | Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 from muster.model.calendar import Window
 from muster.model.jobs import Job, least_usage_of
 from muster.model.order import ARRIVAL, Order, Place
+from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -22,6 +23,13 @@ class Preemption(Enum):
     ON = "on"
     OFF = "off"
     DRY_RUN = "dry-run"
+
+
+class WidthRule(Enum):
+    """Who is made wider: who was served least, or who gains most by it."""
+
+    VIRTUAL_TIME = "virtualTime"
+    BENEFIT = "benefit"
 
 
 class Timed(Protocol):
@@ -63,8 +71,12 @@ class Policy:
     elastic_every_ms: int | None = 5 * SECOND_MS  # None: widths change by preemption and loss only
     max_load: int = MICRO  # of a cluster, that growth may fill
     uneven_percent: int = 200  # of the least served: who has more gives one up
+    width: WidthRule = WidthRule.VIRTUAL_TIME
+    resize_cost_ms: int = 0  # for which a job stands still when its width changes
+    move_points: int | None = None  # of preference, for which jobs move between clusters; None: nobody moves
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
+    placement: Placement = TIGHTEST
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property

@@ -61,7 +61,7 @@ class Simulation:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
         self.runtimes = {
-            entry.job.id: entry.runtime_ms if entry.work_ms is None else Work(entry.work_ms) for entry in scenario.jobs
+            entry.job.id: entry.runtime_ms if entry.work is None else entry.work for entry in scenario.jobs
         }
         self.state = State(scenario.policy)
         self.state.listener = listener
@@ -76,6 +76,7 @@ class Simulation:
             tells_why=tells_why,
             ahead=len(scenario.jobs),
             opaque=opaque,
+            rounds_ms=scenario.rounds_ms,
         )
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec

@@ -16,7 +16,7 @@ from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Reservation, Running
-from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
@@ -42,6 +42,7 @@ class Run:
 
     `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
     wait (`tells_why`), none that would do nothing. `ahead`: how many jobs are to come in all.
+    With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Run:
         tells_why: bool = True,
         ahead: int = 0,
         opaque: OpaqueClusters | None = None,
+        rounds_ms: int = 1,
     ) -> None:
         self.state = state
         self._ahead = ahead
@@ -67,6 +69,8 @@ class Run:
         self._works = Works()
         self._due: dict[str, int | None] = {}  # of jobs that work: when they are done as things stand
         self._moved_ms = 0
+        self._rounds_ms = rounds_ms
+        self.done_ms: dict[str, int] = {}  # when jobs are really done, which is heard of in the next round
         self._last: Plan | None = None
         self._forgets_ms: int | None = None
         for run in state.running.values():
@@ -80,7 +84,11 @@ class Run:
 
     def expect(self, at_ms: int, event: ev.Event) -> None:
         """Something will happen. At one moment ends come first, then the rest in the order expected."""
-        heappush(self._agenda, (at_ms, 1, next(self._sequence), "", event))
+        heappush(self._agenda, (self._round_at(at_ms), 1, next(self._sequence), "", event))
+
+    def _round_at(self, moment_ms: int) -> int:
+        """The first round not before that moment."""
+        return -(-moment_ms // self._rounds_ms) * self._rounds_ms
 
     def _expect_end(self, run: Running) -> None:
         runtime_ms, limit_ms = self._runtime_ms(run), run.job.time_limit_ms
@@ -89,14 +97,16 @@ class Run:
             runtime_ms, end = limit_ms, ev.JobFailed(job=run.job.id, attempt=run.attempt, cause="time limit")
         if runtime_ms is not None:
             place = (run.job.key, run.attempt, next(self._sequence))
-            heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, place, end))
+            self.done_ms[run.job.id] = run.started_ms + runtime_ms
+            heappush(self._agenda, (self._round_at(run.started_ms + runtime_ms), 0, 0, place, end))
 
     def _runtime_ms(self, run: Running) -> int | None:
         """How long the attempt runs in all, if it stays as wide as it is."""
         runtime = self._runtime(run)
         if not isinstance(runtime, Work):
             return runtime
-        end_ms = self._due[run.job.id] = self._works.ends_ms(run, runtime, max(self.state.now_ms, run.started_ms))
+        end_ms = self._works.ends_ms(run, runtime, max(self.state.now_ms, run.started_ms))
+        self._due[run.job.id] = None if end_ms is None else self._round_at(end_ms)
         return None if end_ms is None else end_ms - run.started_ms
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
@@ -219,7 +229,9 @@ class Run:
         return list(events)
 
     def _follow(self, event: ev.Event) -> None:
-        """A job that works is done sooner or later than thought when its width changed."""
+        """A job that works is done sooner or later than thought when its width changed, or it was stopped."""
+        if isinstance(event, ev.JobRequeued):
+            self._works.stop(event.job, self.state.now_ms)
         if isinstance(event, ev.JobResized) and event.job in self._due and event.job in self.state.running:
             self._expect_end(self.state.running[event.job])
 
@@ -289,6 +301,12 @@ class Run:
     def _carry_out(self, plan: Plan, now_ms: int) -> list[ev.Event]:
         """Every action of a plan, in order. Room is free the moment a task is evicted."""
         happened: list[ev.Event] = []
+        for action in plan.actions:
+            if isinstance(action, Move):
+                left = ev.JobRequeued(job=action.job, attempt=action.attempt - 1, cause="moved")
+                self.state.apply(left, now_ms)
+                self._follow(left)
+                happened.append(left)
         for place, action in enumerate(plan.actions):
             for event in self._results(action, place, now_ms):
                 self.state.apply(event, now_ms)
@@ -325,13 +343,23 @@ class Run:
                     borrowed=self.state.lender(action.job, action.tasks),
                 )
                 return [started] if pending is not None else [_admitted(action, place), started]
+            case Move():
+                protected_ms = now_ms + self.state.policy.protected_ms
+                started = ev.JobStarted(
+                    job=action.job,
+                    attempt=action.attempt,
+                    cluster=action.cluster,
+                    tasks=action.tasks,
+                    protected_until_ms=protected_ms,
+                )
+                return [_admitted(action, place), started]
             case Resize():
                 return resized(self.state.running[action.job], action)
             case _:
                 raise TypeError(f"not an action: {action!r}")
 
 
-def _admitted(action: Admit | Start, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
+def _admitted(action: Admit | Start | Move, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
     return ev.JobAdmitted(
         job=action.job,
         attempt=action.attempt,

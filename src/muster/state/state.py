@@ -102,8 +102,9 @@ class State:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits and no width may change: there is nothing to decide."""
-        return not (self.roll.row_of or self.pending or self.held or self._elastic)
+        """Whether nobody waits, and nobody who runs may change width or place: there is nothing to decide."""
+        is_anyone_there = self.roll.row_of or self.pending or self.held or self._elastic
+        return not is_anyone_there and (self.policy.move_points is None or not self.running)
 
     def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
         """The pool whose nodes these tasks of a job are on, if that is not the job's own."""

@@ -16,6 +16,7 @@ from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.order import read_order
+from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
 from muster.sim.scenario.width import read_calendar, read_levels, read_width
@@ -91,11 +92,13 @@ def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int
         weights=_weights(config),
         order=read_order(config, default.order),
         reservations=config.integer("reservations", default.reservations, 0, 16),
+        move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
         backfill=config.boolean("backfill", default.backfill),
         aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
         preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
         starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
         starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
+        placement=read_placement(config),
     )
     levels = read_levels(config)
     config.close()
