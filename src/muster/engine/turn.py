@@ -230,6 +230,7 @@ class Turn:
                 self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
             else:
                 self.round.reasons |= _OUT_OF_ROOM
+                self.round.bounded = True
         return job
 
     def _are_promises_firm(self) -> bool:
