@@ -10,6 +10,7 @@ from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
 from muster.model.queues import Queue
 from muster.model.resources import Resources
+from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
@@ -36,7 +37,13 @@ def turns(told: Scenario, *, tells_why: bool) -> list[int]:
     """At which seconds a turn was taken."""
     simulation = Simulation(told, estimates=False, tells_why=tells_why)
     taken: list[int] = []
-    simulation.run.watch = lambda snapshot, _plan: taken.append(snapshot.now_ms // SECOND)
+    freeze = simulation.state.freeze
+
+    def counted(now_ms: int) -> Snapshot:
+        taken.append(now_ms // SECOND)
+        return freeze(now_ms)
+
+    simulation.state.freeze = counted
     for _ in simulation:
         pass
     return taken

@@ -192,7 +192,7 @@ class Run:
         last = self._last
         if not self.skips_turns:
             return None
-        if self.state.is_idle:
+        if self.state.is_idle and self.watch is None:  # whoever watches may care how things stand
             return Plan(now_ms=now_ms)
         if last is None or self.state.has_news or not self._has_come_to_rest(last):
             return None
