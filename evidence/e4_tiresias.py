@@ -1,6 +1,6 @@
 """Tiresias as Pollux simulated it: two queues by attained service, fixed widths, preemption at every round.
 
-A simulation by itself, on the same measured speeds: it takes jobs off their nodes at will, and puts them on the emptiest
+A simulation by itself, on the same measured speeds: it takes jobs off their nodes at will and puts them on the emptiest
 ones, which is no configuration of our engine.
 """
 
