@@ -16,6 +16,7 @@ from evidence.keeping import ROOT, Shelf
 from evidence.traces import MissingTrace
 
 EXPERIMENTS = {
+    "E1": "evidence.e1_fragmentation",
     "E2": "evidence.e2_backfill",
     "E4": "evidence.e4_width",
     "E5": "evidence.e5_unequal",

@@ -1,7 +1,7 @@
 """Tiresias as Pollux simulated it: two queues by attained service, fixed widths, preemption at every round.
 
-A simulation by itself, on the same measured speeds: it takes jobs off their nodes at will and puts them on the emptiest
-ones, which is no configuration of our engine.
+A simulation by itself, on the same measured speeds: it takes jobs off their nodes at will, and puts them on the
+emptiest ones, which is no configuration of our engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Least attained service as Gavel simulates it, blind to the kinds of GPU: everyone gets an equal share of all GPUs.
 
-A simulation by itself: GPUs are shared by time, in rounds, and nobody has a place of its own. Gavel finds the shares by
-a linear programme, which has many solutions; here each job's time is spread over kinds of GPU as there are GPUs of each.
+A simulation by itself: GPUs are shared by time, in rounds, and nobody has a place of its own. Gavel finds the shares
+by a linear programme, which has many solutions; here each job's time is spread over kinds of GPU as there are GPUs of
+each.
 """
 
 from __future__ import annotations

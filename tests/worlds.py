@@ -22,6 +22,8 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request
+from muster.model.order import ARRIVAL, NAMED, Order
+from muster.model.placement import Placement, PlacementRule
 from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
@@ -275,6 +277,7 @@ class Knobs:
     reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
+    placement: tuple[PlacementRule, ...] = (PlacementRule.TIGHTEST,)
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
@@ -397,7 +400,10 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         protected_ms=_seconds(chance, 60, 5),
         unknown_end_ms=_seconds(chance, 600, 60, 10),
         reestimate_ms=_seconds(chance, 10, 3),
+        placement=Placement(rule=chance.choice(knobs.placement)),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
+        order=chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
+        order_step_ms=_seconds(chance, 10, 7),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
 

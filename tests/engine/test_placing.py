@@ -21,12 +21,14 @@ from muster.engine import kernels
 from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds
 from muster.engine.kernels import placing
+from muster.engine.measure import Measure, told
 from muster.engine.placement import Headcount, Leaving, Placer, Shortage, never_fits, step
 from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.labels import Constraint, Taint
 from muster.model.nodes import Node, Request, Room
+from muster.model.placement import Placement, PlacementRule, Typical
 from muster.model.resources import CPU, GPU, MEMORY, NOTHING, PODS, Resources
 from muster.model.snapshot import NodeState
 
@@ -137,6 +139,19 @@ class Chance:
             return dict(profile.least_widths)
         return {group.name: self.random.randint(group.min, group.initial) for group in profile.groups}
 
+    def measures(self, rule: PlacementRule) -> tuple[Measure, Placement, list[Typical]] | None:
+        """What tells the best node, for columns and plainly; nothing where the tightest is."""
+        if rule is PlacementRule.TIGHTEST:
+            return None
+        groups = [self.group("typical") for _ in range(self.random.choice([0, 1, 3, 9]))]
+        typical = [
+            Typical(request=group.request, constraint=group.constraint, count=self.random.randint(1, 9))
+            for group in groups
+        ]
+        placement = Placement(rule=rule, seed=self.random.randint(0, 9))
+        measure = told(placement, typical) if rule.knows_typical else Measure(rule=rule, seed=placement.seed)
+        return measure, placement, typical
+
 
 @dataclass
 class Both:
@@ -147,12 +162,13 @@ class Both:
     ours: list[Rooms]
     theirs: list[dict[str, Room]]
     there: list[tuple[Task, TaskGroup]]  # who is on the nodes at the first moment
+    measure: plain.Measure | None = None
 
     def __post_init__(self) -> None:
         self.span, self.plain_span = Span(self.ours), PlainSpan(self.theirs)
 
     @classmethod
-    def at_first(cls, chance: Chance, fleet: Fleet, face: Any) -> Both:
+    def at_first(cls, chance: Chance, fleet: Fleet, face: Any, rule: PlacementRule = PlacementRule.TIGHTEST) -> Both:
         """Some tasks on the nodes, which may take more than there is, and some pods that are not ours."""
         random = chance.random
         empties, states, there = {}, {}, []
@@ -169,8 +185,10 @@ class Both:
                     there.append((task, group))
             empties[node.name], states[node.name] = empty, NodeState(empty=empty, room=room)
         grounds = Grounds(fleet, small_domain=random.choice([64, 1]), large_fleet=random.choice([1024, 0]))
-        rooms = Rooms.of(Floor.laid(grounds, states), face=face)
-        return cls(fleet, empties, [rooms], [{name: state.room for name, state in states.items()}], there)
+        theirs, measures = {name: state.room for name, state in states.items()}, chance.measures(rule)
+        rooms = Rooms.of(Floor.laid(grounds, states), face=face, measure=measures and measures[0])
+        measure = measures and plain.Measure(*measures[1:], fleet, theirs)
+        return cls(fleet, empties, [rooms], [theirs], there, measure)
 
     def with_moment(self, chance: Chance) -> Both:
         """One more moment, at which some have left and others have come."""
@@ -192,7 +210,7 @@ class Both:
             ):
                 ours.take(name, group, devices)
                 theirs[name] = theirs[name].take(group.request, devices)
-        return Both(self.fleet, self.empties, [*self.ours, ours], [*self.theirs, theirs], self.there)
+        return Both(self.fleet, self.empties, [*self.ours, ours], [*self.theirs, theirs], self.there, self.measure)
 
     def assert_same_rooms(self) -> None:
         for ours, theirs in zip(self.ours, self.theirs, strict=True):
@@ -236,17 +254,17 @@ def _nodes_by_bucket(books: Any, index: Any) -> dict[Any, Any]:
 # --- the same, whoever looks --------------------------------------------------------------------
 
 
-def play(seed: int, nodes: int, rounds: int, face: Any) -> None:
+def play(seed: int, nodes: int, rounds: int, face: Any, rule: PlacementRule = PlacementRule.TIGHTEST) -> None:
     """Place, look what is short, undo: after each step both say the same."""
     chance = Chance.of(seed)
     random = chance.random
-    both = Both.at_first(chance, chance.fleet(nodes), face)
+    both = Both.at_first(chance, chance.fleet(nodes), face, rule)
     for _ in range(random.choice([0, 0, 1, 2])):
         both = both.with_moment(chance)
     both.assert_same_rooms()
     everywhere = chance.often(0.2)
     ours = Placer(both.span, everywhere=everywhere)
-    theirs = plain.Placer(both.fleet, both.plain_span, everywhere=everywhere)
+    theirs = plain.Placer(both.fleet, both.plain_span, everywhere=everywhere, measure=both.measure)
     profiles = [chance.profile() for _ in range(4)]
     heads = [(profile, Headcount(ours, profile, chance.clusters[0])) for profile in profiles[:2]]
     marks = [(0, 0)]
@@ -293,6 +311,18 @@ SEEDS = st.integers(0, 2**32)
 @settings(max_examples=settings.default.max_examples * 5)
 def test_property_kernels_place_as_the_plain_code_does(seed: int, nodes: int, face: Any) -> None:
     play(seed, nodes, 8, face)
+
+
+RULES = [pytest.param(rule, id=rule.value) for rule in PlacementRule if rule is not PlacementRule.TIGHTEST]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("face", FACES)
+@given(seed=SEEDS, nodes=st.integers(0, 9))
+def test_property_every_rule_chooses_the_node_that_it_chooses_plainly(
+    seed: int, nodes: int, face: Any, rule: PlacementRule
+) -> None:
+    play(seed, nodes, 6, face, rule)
 
 
 @pytest.mark.parametrize("face", FACES[1:])

@@ -14,7 +14,7 @@ from oracle.horizon import Horizon, requests, takes
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.lower import Lower, lower_units
-from oracle.placement import Placer, Shortage, Tasks, no_cluster
+from oracle.placement import Shortage, Tasks, no_cluster
 from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
@@ -66,7 +66,7 @@ class Finder:
         if job.profile not in self._full:
             widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
             for cluster in clusters:
-                found = Placer(self.fleet, self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
+                found = self.horizon.placer(self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
                 if found is not None:
                     return Placed(cluster=cluster, tasks=found)
         if pending is not None and (as_promised := self._as_promised(pending)):
@@ -90,7 +90,7 @@ class Finder:
 
     def shortage(self, profile: Profile) -> Shortage:
         """What the profile, for which there is no room, lacks where it lacks least."""
-        placer, clusters = Placer(self.fleet, self.horizon.span_regardless()), self.fleet.candidates(profile)
+        placer, clusters = self.horizon.placer(self.horizon.span_regardless()), self.fleet.candidates(profile)
         found = [placer.shortage(profile, cluster) for cluster in clusters]
         return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
 
@@ -123,7 +123,7 @@ class Finder:
         if not self.horizon.promised:
             return False
         span = self.horizon.span_regardless()
-        placer = Placer(self.fleet, span)
+        placer = self.horizon.placer(span)
         fits = any(placer.place(job.profile, cluster, job.profile.least_widths) for cluster in clusters)
         span.undo()
         return fits
@@ -182,6 +182,7 @@ class Finder:
             budgets=self._budgets,
             units=units,
             starts=self.horizon.starts_from_now(job),
+            measure=self.horizon.measure,
         )
         fits = partial(self._fits_without, job, cluster, self._beside_promises)
         few = lower.enough(self.horizon.span_from_now(job), fits)
@@ -205,7 +206,7 @@ class Finder:
     def _scarce(self, job: Job, clusters: tuple[str, ...]) -> str:
         """The resource that blocks a head; for want of whole nodes or closeness, the dearest it asks for."""
         span = self.horizon.span_regardless() if job.profile in self._full else self.horizon.span_from_now(job)
-        placer = Placer(self.fleet, span)
+        placer = self.horizon.placer(span)
         shortage = max((placer.shortage(job.profile, it) for it in clusters), key=lambda shortage: shortage.placed)
         asks = shortage.group.request.resources
         if asks.get(shortage.dimension):
@@ -219,7 +220,7 @@ class Finder:
             for task in unit.tasks:
                 request = unit.run.job.profile.group(task.group).request
                 span.give(task.node, request, task.devices, self.horizon.states[task.node].empty)
-        found = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        found = self.horizon.placer(span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()
         if found is None or not self.horizon.promised:
             return found is not None
@@ -248,7 +249,7 @@ class Finder:
         """The job's tasks, taken from a horizon on which these units are gone, in the way of no promise."""
         horizon = self.horizon.fork_without([(unit.run, unit.tasks) for unit in by_run(units)])
         span = horizon.span_from_now(job)
-        tasks = Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        tasks = self.horizon.placer(span).place(job.profile, cluster, job.profile.least_widths)
         return None if tasks is None else (tasks, horizon)
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
@@ -256,11 +257,11 @@ class Finder:
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]
         horizon = self.horizon.fork_without(gone)
         least = job.profile.least_widths
-        tasks = Placer(self.fleet, horizon.span_from_now(job)).place(job.profile, cluster, least)
+        tasks = horizon.placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
             return tasks, horizon
         # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
-        tasks = Placer(self.fleet, horizon.span_regardless()).place(job.profile, cluster, least)
+        tasks = horizon.placer(horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)

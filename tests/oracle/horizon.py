@@ -21,6 +21,7 @@ from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
 from muster.model.nodes import Request
 from muster.model.snapshot import Snapshot
+from oracle.measure import measure_of
 from oracle.placement import Headcount, Placer
 from oracle.room import Rooms, Span
 
@@ -69,6 +70,7 @@ class Horizon:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.states = snapshot.nodes
+        self.measure = measure_of(snapshot)
         self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
         self.promised: dict[str, Promised] = {}
         self._line = sorted(snapshot.running, key=_by_end)
@@ -78,10 +80,15 @@ class Horizon:
             if self._may_give_way(run):
                 self.may_give_way.setdefault(run.job.queue, []).append(run)
 
+    def placer(self, span: Span) -> Placer:
+        """Who places by this turn's rule."""
+        return Placer(self.fleet, span, measure=self.measure)
+
     def fork_without(self, victims: Iterable[tuple[Running, tuple[Task, ...]]]) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
         other = object.__new__(Horizon)
         other.fleet, other.policy, other.now_ms, other.states = self.fleet, self.policy, self.now_ms, self.states
+        other.measure = self.measure
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._line = list(self._line)
@@ -173,7 +180,7 @@ class Horizon:
     def soonest(self, job: Job, cluster: str, may_evict: MayEvict) -> Reservation | None:
         """Where and when in the cluster the job can start soonest without delaying any promise."""
         rooms, gone = self.now.copy(), []
-        headcount = Headcount(Placer(self.fleet, Span([rooms])), job.profile, cluster)
+        headcount = Headcount(self.placer(Span([rooms])), job.profile, cluster)
         for moment_ms, leaving in self._moments_to_try(job, cluster, may_evict):
             for stay in leaving:
                 gone.append(stay)
@@ -195,7 +202,7 @@ class Horizon:
                 for task, request in requests(it.job, it.reservation.tasks):
                     at_moment[task.node] = at_moment[task.node].take(request, task.devices)
         span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
-        return Placer(self.fleet, span).place(job.profile, cluster, job.profile.least_widths)
+        return self.placer(span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
         """Every later moment at which room may appear in the cluster, with those who leave then."""

@@ -1,6 +1,6 @@
 """The order in which one queue offers its jobs (design.md 4.3).
 
-Class, priority, submit time, id. A profile that cannot start is set aside for the rest of the turn, and
+Class, priority, score, submit time, id. A profile that cannot start is set aside for the rest of the turn, and
 the queue offers its next job of another profile; a limit closes it for all whom the limit holds back.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from muster.model.jobs import Job, OrderKey, Profile
+from muster.model.jobs import Job, Profile
+from muster.model.order import Place
 from muster.model.policy import Policy
 from muster.model.snapshot import Lane, QueueState
 from oracle.limits import Limit
@@ -17,8 +18,8 @@ from oracle.limits import Limit
 class Line:
     """The jobs of one queue that may still be offered in this turn; not those who are `out`."""
 
-    def __init__(self, state: QueueState, policy: Policy, is_out: Callable[[Job], bool]) -> None:
-        self._policy = policy
+    def __init__(self, state: QueueState, policy: Policy, now_ms: int, is_out: Callable[[Job], bool]) -> None:
+        self._policy, self._now_ms = policy, now_ms
         self._is_out = is_out
         self._profiles_deep = policy.profiles_deep
         self._aside: dict[Profile, int] = {}  # profile → jobs in the way for this long or longer are set aside
@@ -33,7 +34,7 @@ class Line:
         """The next job in order, None when the queue has no more to offer."""
         best: _LaneHead | None = None
         for head in self._lanes:
-            if head.job is not None and (best is None or head.order < best.order):
+            if head.job is not None and (best is None or head.place < best.place):
                 best = head
         return None if best is None else best.job
 
@@ -70,7 +71,7 @@ class Line:
             job = jobs[head.at]
             is_aside = bound_ms is not None and self._is_in_the_way(job, bound_ms)
             if not is_aside and not self._is_out(job) and not any(it.holds_back(job) for it in self._limits):
-                head.job, head.order = job, job.order
+                head.job, head.place = job, self._policy.place(job, self._now_ms)
                 return
             head.at += 1
         head.job = None
@@ -84,10 +85,10 @@ class Line:
 class _LaneHead:
     """How far a lane has been offered."""
 
-    __slots__ = ("at", "job", "lane", "order")
+    __slots__ = ("at", "job", "lane", "place")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.at = 0
         self.job: Job | None = None
-        self.order: OrderKey = lane.jobs[0].order
+        self.place: Place

@@ -14,6 +14,7 @@ from muster.model.jobs import Job, Running, Task, TaskGroup
 from muster.model.names import NameKey, name_mark
 from muster.model.nodes import Node, Room
 from muster.model.plan import Rule
+from oracle.measure import Measure
 from oracle.placement import Placer
 from oracle.room import Span
 from oracle.victims import Fits, Unit, merged, minimal
@@ -42,6 +43,7 @@ class Lower:
     budgets: Mapping[tuple[str, str], Budget]
     units: list[Unit]
     starts: list[int]
+    measure: Measure | None = None
     _gone: set[tuple[str, Task]] = field(default_factory=set)
 
     def enough(self, span: Span, fits: Fits) -> list[Unit] | None:
@@ -151,7 +153,9 @@ class Lower:
                 for task in unit.tasks:
                     request = unit.run.job.profile.group(task.group).request
                     span.give(task.node, request, task.devices, self.empties[task.node])
-        tasks = Placer(self.fleet, span).place(self.head.profile, self.cluster, self.head.profile.least_widths)
+        tasks = Placer(self.fleet, span, measure=self.measure).place(
+            self.head.profile, self.cluster, self.head.profile.least_widths
+        )
         span.undo()
         if tasks is None:
             return None

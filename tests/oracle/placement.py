@@ -14,7 +14,9 @@ from functools import lru_cache
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import DEVICE_MILLI, Node, Request, Room
+from muster.model.placement import PlacementRule
 from muster.model.resources import CPU, GPU, MEMORY
+from oracle.measure import Measure
 from oracle.room import Span
 
 
@@ -61,9 +63,10 @@ def tightness(node: Node, room: Room, request: Request) -> tuple[int, ...]:
 class Placer:
     """Places profiles on one span of room. `everywhere`: cordoned nodes count too (could it ever fit?)."""
 
-    def __init__(self, fleet: Fleet, span: Span, *, everywhere: bool = False) -> None:
+    def __init__(self, fleet: Fleet, span: Span, *, everywhere: bool = False, measure: Measure | None = None) -> None:
         self.fleet = fleet
         self.span = span
+        self.measure = measure
         self.everywhere = everywhere
 
     def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
@@ -113,6 +116,8 @@ class Placer:
 
     def _fill(self, group: TaskGroup, count: int, nodes: Iterable[Node]) -> list[Task]:
         """Up to `count` tasks, tightest node first. A node stays the tightest until it is full."""
+        if self.measure is not None:
+            return self._fill_cheapest(self.measure, group, count, list(nodes))
         request, span = group.request, self.span
         rooms = span.moments[0]
         fitting = [
@@ -127,6 +132,24 @@ class Placer:
                 tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))
             if len(tasks) == count:
                 break
+        return tasks
+
+    def _fill_cheapest(self, measure: Measure, group: TaskGroup, count: int, nodes: list[Node]) -> list[Task]:
+        """Up to `count` tasks, each on the node where it costs least as things are then."""
+        request, span, tasks = group.request, self.span, list[Task]()
+        while len(tasks) < count:
+            options = []
+            for node in nodes:
+                if span.fits(node.name, request):
+                    cost, devices = measure.best(span, node, request)
+                    is_tight = tightness(node, span.moments[0][node.name], request)
+                    tight = is_tight if measure.rule is PlacementRule.FRAGMENTATION else ()
+                    options.append((cost, tight, node.key, node.name, devices))
+            if not options:
+                break
+            *_, name, devices = min(options)
+            span.put(name, request, devices)
+            tasks.append(Task(group=group.name, index=len(tasks), node=name, devices=devices))
         return tasks
 
     def _close(self, group: TaskGroup, count: int, cluster: str, nodes: Iterable[Node]) -> list[Task]:

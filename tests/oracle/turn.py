@@ -84,7 +84,7 @@ class _Turn:
         self.finder.reopen()
         self.blocked: list[tuple[Job, Blocked]] = []
         self.reserved: list[tuple[Job, Reservation, Blocked]] = []
-        self.lines = {state.queue.name: Line(state, self.policy, self._is_out) for state in self._queues}
+        self.lines = {state.queue.name: Line(state, self.policy, self.now_ms, self._is_out) for state in self._queues}
         self.waiting: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
         self.limited: list[tuple[Job, Reason]] = []
@@ -235,7 +235,8 @@ class _Turn:
             line.take(job)
             return True
         reservation = self._soonest(job)
-        if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
+        is_reserved = self._reserve(job, reservation, placed)
+        if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation

@@ -74,14 +74,17 @@ def _moving_reservations(
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
     if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
         yield from _reaching_guesses(snapshot.policy, horizon)
-    if all(promised.reservation.is_firm for promised in horizon.promised.values()):
+    order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
+    if order.is_moving:
+        yield _next(snapshot.now_ms, snapshot.policy.order_step_ms)
+    if are_firm and order.is_by_arrival:
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
     is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
     bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
-    if is_moving or bounded:
+    if not are_firm and (is_moving or bounded):
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
     if sum(bool(state.lanes) for state in snapshot.queues) > 1 and _is_any_decaying(ledger):

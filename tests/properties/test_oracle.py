@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import oracle
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from worlds import EVERYTHING, EXACT, Knobs, scenarios
 
+from muster.model.placement import PlacementRule
 from muster.model.plan import Plan
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
@@ -46,6 +48,19 @@ def test_property_compiled_kernels_decide_as_the_oracle_does(knobs: Knobs) -> No
 @given(scenarios(EVERYTHING))
 def test_property_the_engine_decides_as_the_oracle_does(scenario: Scenario) -> None:
     assert_same_plans(scenario)
+
+
+@pytest.mark.parametrize("kernels", ["plain", "compiled"])
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.value) for rule in PlacementRule])
+def test_property_the_engine_decides_as_the_oracle_does_by_every_rule_of_placement(
+    rule: PlacementRule, kernels: str
+) -> None:
+    @given(scenarios(replace(EVERYTHING, placement=(rule,))))
+    def decides(scenario: Scenario) -> None:
+        assert_same_plans(scenario)
+
+    with mock.patch.dict("os.environ", MUSTER_KERNELS=kernels):
+        decides()
 
 
 @given(scenarios(EXACT))

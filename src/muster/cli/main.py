@@ -41,6 +41,30 @@ class Estimates(StrEnum):
     NONE = "none"
 
 
+class TraceFormat(StrEnum):
+    """The formats of public traces."""
+
+    SWF = "swf"
+    PHILLY = "philly"
+
+
+class QueueBy(StrEnum):
+    """What makes a queue of a trace."""
+
+    ONE = "one"
+    USER = "user"
+    GROUP = "group"
+    QUEUE = "queue"
+
+
+class Expected(StrEnum):
+    """What a scheduler is told about run times."""
+
+    REQUESTED = "requested"
+    EXACT = "exact"
+    UNKNOWN = "unknown"
+
+
 @app.callback()
 def about() -> None:
     """One batch scheduler for many clusters: fair shares, gangs, backfill, and an answer to 'why?'."""
@@ -48,7 +72,12 @@ def about() -> None:
 
 @app.command()
 def simulate(
-    file: Annotated[str, typer.Argument(help="A scenario file (docs/scenarios.md); /dev/stdin works too.")],
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            help="A scenario file (docs/scenarios.md); /dev/stdin works too. With --trace: config, queues and users."
+        ),
+    ] = None,
     output: Annotated[
         Output, typer.Option("-o", "--output", help="A table for people, one JSON line per event, or one JSON object.")
     ] = Output.TABLE,
@@ -72,6 +101,28 @@ def simulate(
     pools: Annotated[
         bool, typer.Option("--pools", help="Show what each pool has, uses, lends and borrows at the end.")
     ] = False,
+    report: Annotated[
+        str | None, typer.Option(metavar="HTML", help="Write a report with plots into this one file (docs/report.md).")
+    ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write jobs, queues and fleet over time as Parquet files into this folder."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Take the jobs from a public trace, plain or gzip (docs/traces.md)."),
+    ] = None,
+    format_: Annotated[TraceFormat, typer.Option("--format", help="What the trace is written in.")] = TraceFormat.SWF,
+    nodes: Annotated[
+        str | None,
+        typer.Option(metavar="[NODESx]EACH", help="The trace's machine: 64x8 is 64 nodes of 8, 8192 one big node."),
+    ] = None,
+    queue_by: Annotated[QueueBy, typer.Option(help="What makes a queue of an SWF trace.")] = QueueBy.ONE,
+    expected: Annotated[
+        Expected, typer.Option(help="What the scheduler is told about run times of an SWF trace.")
+    ] = Expected.REQUESTED,
+    most_jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Only the first so many of a trace.")] = None,
+    repeat_to: Annotated[int | None, typer.Option(min=1, help="Repeat the trace until there are so many jobs.")] = None,
 ) -> None:
     """Run a scenario through the real engine with a simulated clock.
 
@@ -79,11 +130,36 @@ def simulate(
 
     Example: muster simulate examples/scenarios/why.yaml --why train@20m
 
-    Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed), 130 interrupted.
+    Example: muster simulate examples/scenarios/demo.yaml --report demo.html --parquet demo/
+
+    Example: muster simulate --trace RICC-2010-2.swf.gz --nodes 8192 --queue-by user -o summary
+
+    Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed) or a result cannot be
+    written, 130 interrupted (then no result is written).
     """
     from muster.cli.simulate import Asked, run
 
-    how = Asked(estimates=estimates.value, check=check, every_turn=every_turn, record=record, why=why, pools=pools)
+    how = Asked(
+        estimates=estimates.value,
+        check=check,
+        every_turn=every_turn,
+        record=record,
+        why=why,
+        pools=pools,
+        report=report,
+        parquet=parquet,
+        trace=None
+        if trace is None
+        else {
+            "path": trace,
+            "format": format_.value,
+            "nodes": nodes,
+            "queue_by": queue_by.value,
+            "expected": expected.value,
+            "most_jobs": most_jobs,
+            "repeat_to": repeat_to,
+        },
+    )
     sys.exit(run(file, output.value, how))
 
 

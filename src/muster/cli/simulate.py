@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from muster.cli.ending import BAD_INPUT, ending_well
+from muster.cli.results import NoResult, Results, results
 from muster.engine.kernels import suited_to
 from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
@@ -39,17 +41,37 @@ class Asked:
     record: str | None
     why: str | None
     pools: bool
+    report: str | None = None
+    parquet: str | None = None
+    trace: Mapping[str, Any] | None = None  # the fields of muster.sim.traces.loading.Trace
 
 
-def run(file: str, output: str, asked: Asked) -> int:
+def run(file: str | None, output: str, asked: Asked) -> int:
     """Simulate the file and print; the exit code."""
     return ending_well(lambda: _run(file, output, asked))
 
 
-def _run(file: str, output: str, asked: Asked) -> int:
+def _run(file: str | None, output: str, asked: Asked) -> int:
+    inputs = [path for path in (file, asked.trace and asked.trace["path"]) if path]
+    try:
+        with results(inputs, report=asked.report, parquet=asked.parquet) as kept:
+            return _run_for(kept, file, output, asked)
+    except NoResult as err:
+        print(err, file=sys.stderr)
+        return BAD_INPUT
+
+
+def _run_for(kept: Results, file: str | None, output: str, asked: Asked) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
-        scenario = load(file)
+        if asked.trace is not None:
+            scenario = _of_trace(file, asked.trace)
+            file = asked.trace["path"]
+        elif file is not None:
+            scenario = load(file)
+        else:
+            print("a scenario file or --trace is needed; see muster simulate --help", file=sys.stderr)
+            return BAD_INPUT
     except (InvalidValue, ScenarioError) as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
@@ -58,19 +80,37 @@ def _run(file: str, output: str, asked: Asked) -> int:
         return BAD_INPUT
     if asked.why is not None:
         return _answer(scenario, output, asked)
+    return _recorded(kept, scenario, file, output, asked)
+
+
+def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
+    """The jobs of a trace, in the world that the file describes."""
+    from muster.sim.traces.loading import Trace, load_trace, trace_policy
+    from muster.sim.traces.swf import Expected, QueueBy
+
+    around = None if file is None else load(file, trace_policy())
+    if around is not None and (around.jobs or around.nodes or around.events):
+        raise InvalidValue(
+            file, "with --trace, a file without clusters, jobs and events: those are the trace's", "FILE"
+        )
+    by, expected = QueueBy(fields["queue_by"]), Expected(fields["expected"])
+    return load_trace(Trace(**{**fields, "queue_by": by, "expected": expected}), around)
+
+
+def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 
     def simulation(listener: Listener | None = None) -> Simulation:
         return Simulation(scenario, skips_turns=not asked.every_turn, estimates=estimates, listener=listener)
 
     if asked.record is None:
-        return _simulate(simulation(), output, asked)
+        return _simulate(simulation(), kept, output, asked)
     if os.path.exists(asked.record) and os.path.samefile(asked.record, file):
         print(f"--record {asked.record}: that is the scenario itself", file=sys.stderr)
         return BAD_INPUT
     try:
         with open(asked.record, "wb") as target, Recorder(target, scenario.policy) as recorder:
-            return _simulate(simulation(recorder), output, asked)
+            return _simulate(simulation(recorder), kept, output, asked)
     except BrokenPipeError:
         raise
     except OSError as err:
@@ -81,28 +121,31 @@ def _run(file: str, output: str, asked: Asked) -> int:
 def _answer(scenario: Scenario, output: str, asked: Asked) -> int:
     from muster.cli.why import run
 
-    if asked.record is not None or asked.check or asked.pools:
-        message = "--why: not together with --record, --check or --pools: it stops at the moment in question"
+    others = {"--record": asked.record, "--check": asked.check, "--pools": asked.pools}
+    others |= {"--report": asked.report, "--parquet": asked.parquet}
+    if any(others.values()):
+        message = f"--why: not together with {', '.join(others)}: it stops at the moment in question"
         print(message, file=sys.stderr)
         return BAD_INPUT
     return run(scenario, asked.why or "", output)
 
 
-def _simulate(simulation: Simulation, output: str, asked: Asked) -> int:
+def _simulate(simulation: Simulation, kept: Results, output: str, asked: Asked) -> int:
     settle_memory()
     violations: list[str] = []
     if asked.check:
         _watch(simulation, violations)
     if output == "jsonl":
-        for tick in _with_progress(simulation):
+        for tick in kept.follow(simulation, _with_progress(simulation)):
             for line in lines(tick):
                 print(dumps(line))
     else:
         summary = Summary(simulation)
-        for tick in _with_progress(simulation):
+        for tick in kept.follow(simulation, _with_progress(simulation)):
             summary.add(tick)
         _print_summary(summary, output, asked)
     sys.stdout.flush()
+    kept.keep(simulation.scenario)
     for violation in violations:
         print(f"check: {violation}", file=sys.stderr)
     return 1 if violations else 0

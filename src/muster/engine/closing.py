@@ -10,8 +10,8 @@ from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
-from muster.model.jobs import OrderKey
 from muster.model.made import Made
+from muster.model.order import Place
 from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
@@ -19,7 +19,7 @@ from muster.model.snapshot import Snapshot
 
 def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = None) -> Plan:
     """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
-    others = list(_others(snapshot))
+    others, tells_why = list(_others(snapshot)), turns[0].tells_why
     reasons = {said.reason for _, said in others}
     if pooled is not None:  # a limit that keeps someone from borrowing may cease to
         turns[0].round.limited += pooled.borrowing.round.limited
@@ -29,20 +29,22 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
     return Plan(
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
-        verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
-        heads=_heads(snapshot, turns),
+        verdicts=_verdicts(turns, pooled, others, snapshot.fleet) if tells_why else {},
+        heads=_heads(snapshot, turns) if tells_why else {},
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
+        is_at_rest=pooled is None and turns[0].is_at_rest(),
+        refusals=turns[0].refusals() if pooled is None else None,
     )
 
 
 def _heads(snapshot: Snapshot, turns: Sequence[Turn]) -> dict[str, str]:
     """By queue, of those whom any pool looked at first, who comes before all others: the aged, then in its order."""
     aged_ms = snapshot.now_ms - snapshot.policy.aging_after_ms
-    first: dict[str, tuple[bool, OrderKey, str]] = {}
+    first: dict[str, tuple[bool, Place, str]] = {}
     for turn in turns:
         for queue, job in turn.lines.first_heads().items():
-            place = (job.submit_ms > aged_ms, job.order, job.id)
+            place = (job.submit_ms > aged_ms, snapshot.policy.place(job, snapshot.now_ms), job.id)
             first[queue] = min(first.get(queue, place), place)
     return {queue: job_id for queue, (_, _, job_id) in first.items()}
 

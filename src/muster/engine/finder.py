@@ -10,11 +10,11 @@ import numpy as np
 
 from muster.engine.elastic.width import Cut, Width
 from muster.engine.horizon import Horizon
-from muster.engine.kernels import Face
 from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
 from muster.engine.lines import Takers
 from muster.engine.lower import Lower, Search
+from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.rooms import Span
 from muster.engine.stays import BORROWER, Stays
@@ -46,12 +46,12 @@ class Placed:
 class Finder:
     """Looks for room on the horizon, which it replaces when others give way."""
 
-    def __init__(self, snapshot: Snapshot, ledger: Ledger, stays: Stays, face: Face) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger, stays: Stays) -> None:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
         self.ledger = ledger
-        self.horizon = Horizon(snapshot, stays, ledger.shapes, face)
+        self.horizon = Horizon(snapshot, stays, ledger.shapes, opened.face, opened.measure)
         self.width = Width(snapshot, ledger, self.horizon)
         self._full: set[Profile] = set()
         self._short: dict[Profile, Shortage] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias, cast
@@ -60,6 +60,14 @@ class Shape:
     groups: tuple[int, ...]
     least: tuple[int, ...]
     clusters: tuple[str, ...]  # its candidates, most preferred first
+    _cells: dict[bool, tuple[Cells, Cells]] = field(default_factory=dict, repr=False)
+
+    def cells(self, *, listed: bool) -> tuple[Cells, Cells]:
+        """Its groups, and how many tasks each has at least, as kernels see them; nobody changes them."""
+        known = self._cells.get(listed)
+        if known is None:
+            known = self._cells[listed] = (cells_of(self.groups, listed=listed), cells_of(self.least, listed=listed))
+        return known
 
 
 class Grounds:
@@ -81,7 +89,9 @@ class Grounds:
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
         most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in kin), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
-        self.steps = step(max((node.allocatable.get(CPU) for node in nodes), default=0), 4) + 1
+        self.most_cpu = max((node.allocatable.get(CPU) for node in nodes), default=0)
+        self.most_milli = max((node.allocatable.get(GPU) for node in nodes), default=0)
+        self.steps = step(self.most_cpu, 4) + 1
         most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
         self.levels = step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
         self.columns = placing.FREE + 2 * len(self.dims) + self.devices
@@ -94,6 +104,7 @@ class Grounds:
         self._refusals: dict[tuple[str, Constraint], tuple[str, int]] = {}
         self.knows_domains = False  # only if some group cares how far apart its tasks are
         self._alone: tuple[tuple[str, ...], list[tuple[Task]]] = ((), [])
+        self._alike: tuple[tuple[TaskGroup, ...], tuple[list[int], list[int]]] = ((), ([0] * len(nodes), []))
         self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
         self._sets = 0
         self._parts: dict[int, Array] = self._first_parts(nodes)
@@ -224,6 +235,27 @@ class Grounds:
                 taken = self._new_set(self.number[node.name] for node in taking)
             found = self._masks[constraint] = (taken, every)
         return found
+
+    def alike_to(self, groups: tuple[TaskGroup, ...]) -> tuple[list[int], list[int]]:
+        """For each node, which of several sorts it is; for each sort and group, whether its nodes are open to it."""
+        known, answer = self._alike
+        if known != groups:
+            masks = [self._masks_of(group.constraint)[0] for group in groups]
+            distinct = sorted(set(masks))
+            table = np.array([self._is_in(mask) for mask in distinct], np.int64).reshape(len(distinct), len(self.names))
+            sorts, alike = np.unique(table, axis=1, return_inverse=True)
+            rows = sorts[[distinct.index(mask) for mask in masks]] if masks else sorts
+            rows[[bool(self.unknown(group.request)) for group in groups]] = 0
+            answer = (alike.ravel().tolist(), rows.T.ravel().tolist())
+            self._alike = (groups, answer)
+        return answer
+
+    def _is_in(self, number: int) -> Array:
+        """Of each node, whether it is in the set."""
+        nodes = np.arange(len(self.names))
+        words = self._parts[placing.SETS][number]
+        is_in: Array = (words[nodes // placing.WORD] >> (nodes % placing.WORD)) & 1
+        return is_in
 
     def _new_set(self, numbers: Iterable[int]) -> int:
         if self._sets == len(self._parts[placing.SETS]):

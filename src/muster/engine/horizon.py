@@ -21,6 +21,7 @@ from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
+from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
@@ -77,11 +78,14 @@ Gone = Sequence[tuple[Running, Tasks]]
 class Horizon:
     """The room now and at every promised moment."""
 
-    def __init__(self, snapshot: Snapshot, stays: Stays, shapes: ShapeTable, face: Face) -> None:
+    def __init__(
+        self, snapshot: Snapshot, stays: Stays, shapes: ShapeTable, face: Face, measure: Measure | None = None
+    ) -> None:
         self.fleet = snapshot.fleet
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
-        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=self.policy.cores_per_gpu)
+        cores = self.policy.cores_per_gpu
+        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=cores, measure=measure)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays
@@ -319,10 +323,12 @@ class Horizon:
             rows, moments, stated = rows[is_before], moments[is_before], stated[is_before]
         size = _FIRST_TO_TRY
         while len(rows):
-            is_next = np.ones(len(rows), np.bool_)
-            if len(rows) > size:
-                is_next = moments <= np.partition(moments, size)[size]
-            order = np.flatnonzero(is_next)
+            if len(rows) <= size:
+                order = moments.argsort(kind="stable")
+                yield Ends(rows[order], moments[order], stated[order])
+                return
+            is_next = moments <= np.partition(moments, size)[size]
+            order = is_next.nonzero()[0]
             order = order[np.argsort(moments[order], kind="stable")]
             yield Ends(rows[order], moments[order], stated[order])
             rows, moments, stated = rows[~is_next], moments[~is_next], stated[~is_next]
@@ -341,6 +347,8 @@ class Horizon:
 
         Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
         """
+        if not self.promised:
+            return True
         order = sorted(self.promised.values(), key=lambda it: it.order)
         may_recall = stays == NONE and self.spare is None and self.withheld is None
         if may_recall and self._recall(order):

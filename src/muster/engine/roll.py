@@ -1,6 +1,7 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
-One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first. State
+One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first; where run
+times decide who comes first, of the same run time too: so the first of a lane is never behind its others. State
 keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13). No job is
 kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
@@ -15,7 +16,9 @@ from weakref import ref
 
 import numpy as np
 
+from muster.engine.carried import Carried
 from muster.engine.columns import Columns, Sight
+from muster.engine.kernels.filling import Roll as RollColumns
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
@@ -30,25 +33,6 @@ _LOOKS = 64
 _ASKED = 256  # names at most of which most nobody needs any more
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
-
-
-class RollColumns(NamedTuple):
-    """The columns of a roll. -1 stands for none: no lifetime, no known run time, no next row."""
-
-    lane_queue: Ints
-    lane_profile: Ints
-    lane_class: Ints
-    lane_priority: Ints
-    lane_first: Ints
-    lane_next: Ints  # the next lane of the same queue
-    lane_count: Ints
-    queue_lane: Ints  # the first lane of each queue
-    submit: Ints
-    rank: Ints  # order among jobs of one submit time; 0: not worked out yet
-    lifetime: Ints
-    known: Ints
-    user: Ints
-    next: Ints
 
 
 class Traits(NamedTuple):
@@ -97,8 +81,9 @@ class Names:
 class Roll:
     """The queued jobs of all queues. `version` changes with every job that comes or goes, `mix` with their profiles."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_time: bool = False) -> None:
         self.version = 0
+        self._by_time = by_time
         self.mix = 0
         self.row_of: dict[str, int] = {}
         self.ids: list[str | None] = []
@@ -107,14 +92,14 @@ class Roll:
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
-        self._lane_of: dict[tuple[int, int, int, int], int] = {}
+        self._lane_of: dict[tuple[int, int, int, int, int], int] = {}
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
         self._rows = Table(
             "submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"), side_by_side=True
         )
         self._lanes = Table(
-            "queue", "profile", "priority_class", "priority", "first", "last", "next", "previous", "count"
+            "queue", "profile", "priority_class", "priority", "pace", "first", "last", "next", "previous", "count"
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
@@ -122,8 +107,10 @@ class Roll:
         self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
+        self._columns: tuple[tuple[int, int, int], RollColumns] | None = None
         self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
         self._shapes: ShapeTable | None = None
+        self.carried = Carried()  # what queues hold, from turn to turn
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Roll:
@@ -131,7 +118,7 @@ class Roll:
         columns = snapshot.columns
         if isinstance(columns, Columns) and (kept := columns.roll.seen()) is not None:
             return kept
-        roll = cls()
+        roll = cls(snapshot.policy.order.reads_time)
         for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
             roll.profiles.number(job.profile)
         jobs = [job for state in snapshot.queues for lane in state.lanes for job in lane.jobs]
@@ -155,12 +142,19 @@ class Roll:
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
         other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), [], []
+        other.carried, other._columns = Carried(), None
         return other
 
     # -- reading ---------------------------------------------------------------------------------------
 
     def columns(self) -> RollColumns:
         """The columns as they are now; they change with the roll."""
+        epochs = (self._rows.epoch, self._lanes.epoch, self._heads.epoch)
+        if self._columns is None or self._columns[0] != epochs:
+            self._columns = (epochs, self._columns_now())
+        return self._columns[1]
+
+    def _columns_now(self) -> RollColumns:
         rows, lanes = self._rows.array, self._lanes.array
         return RollColumns(
             lane_queue=lanes("queue"),
@@ -233,7 +227,7 @@ class Roll:
         """Whether some of the first in the job's lane, were it to join, stands before it and is as free to start."""
         if job.queue not in self.queues or job.profile not in self.profiles:
             return False
-        key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority)
+        key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority, self._pace(job))
         if key not in self._lane_of:
             return False
         first = islice(self._rows_of(self._lane_of[key]), _LOOKS)
@@ -417,7 +411,8 @@ class Roll:
         while profile >= len(self._waiting):
             new = self._waiting.grow()
             self._waiting.cells["count"][new] = 0
-        key = (queue, profile, job.priority_class, job.priority)
+        pace = self._pace(job)
+        key = (queue, profile, job.priority_class, job.priority, pace)
         if key in self._lane_of:
             return self._lane_of[key]
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
@@ -425,6 +420,7 @@ class Roll:
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile
         lanes["priority_class"][lane], lanes["priority"][lane] = job.priority_class, job.priority
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
+        lanes["pace"][lane] = pace
         lanes["count"][lane] = 0
         following = self._heads.cells["lane"][queue]
         lanes["next"][lane] = following
@@ -432,6 +428,10 @@ class Roll:
             lanes["previous"][following] = lane
         self._heads.cells["lane"][queue] = lane
         return lane
+
+    def _pace(self, job: Job) -> int:
+        """What tells lanes apart beside queue, profile, class and priority."""
+        return NONE if not self._by_time or job.known_ms is None else job.known_ms
 
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
@@ -444,7 +444,7 @@ class Roll:
         if following != NONE:
             lanes["previous"][following] = previous
         queue, profile = lanes["queue"][lane], lanes["profile"][lane]
-        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane]]
+        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane]]
         self._free_lanes.append(lane)
 
 

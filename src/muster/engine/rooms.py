@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,13 @@ from muster.engine.kernels import (
     growing,
     indexing,
     leaving,
+    measuring,
     placing,
     tenancy,
     yielding,
 )
 from muster.engine.kernels.placing import Cells
+from muster.engine.measure import Measure
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
 from muster.model.resources import Resources
@@ -44,6 +46,7 @@ AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, cir
 
 # To read a node's room, to index it and to look at it takes about as long as to place some tasks.
 _TASKS_PER_NODE = 16
+_WORTH_KEEPING = 256  # nodes: fewer are indexed anew as fast as an index is copied
 _CIRCLES = 128
 _MOMENTS = 4  # at first
 
@@ -61,6 +64,7 @@ class Kernels:
         self.grow = face(growing.grow)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
+        self.weigh = face(measuring.weigh)
         self.list_tenants = face(tenancy.list_tenants)
         self.place = face(gangs.place)
         self.place_group = face(gangs.place_group)
@@ -84,19 +88,22 @@ def _kernels_of(face: Face) -> Kernels:
 class Books:
     """The cells in which the rooms of several moments lie."""
 
-    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int) -> None:
+    def __init__(self, floor: Floor, face: Face | None, cores_per_gpu: int, measure: Measure | None) -> None:
         self.grounds = grounds = floor.grounds
         self.kernels = _kernels_of(face or kernels.suited_to(_TASKS_PER_NODE * len(grounds.names)))
         self.listed = self.kernels.is_plain
         ring = 1 << max(6, (len(grounds.names) // 4).bit_length())
         self._size = 1 + len(grounds.names) * grounds.columns  # of a block
-        self.cells = new_cells(placing.RING + ring + (1 + _MOMENTS) * self._size, listed=self.listed)
-        self.first = placing.RING + ring + 1
-        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu))
+        at = placing.RING + ring
+        compared = self.of(()) if measure is None else measure.cells(grounds, at, listed=self.listed)
+        self.first = at + len(compared) + 1
+        self.cells = new_cells(self.first - 1 + (1 + _MOMENTS) * self._size, listed=self.listed)
+        self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu, at if len(compared) else 0))
+        self.cells[at : at + len(compared)] = compared
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
-        self._circles = self.of(())
+        self._circles = self.nothing = self.of(())
         self.no_index = self.of((0,))
         self.now = self.new_moment()
         rooms, empties = floor.cells(listed=self.listed)
@@ -212,7 +219,7 @@ class Books:
         log = answer + tasks * placing.TASK
         head = (len(moments), sign, scratch, answer, log, 0, 0, *moments)
         trial = new_cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
-        trial[: len(head)] = self.of(head)
+        trial[: len(head)] = cast(Any, head)
         return trial
 
 
@@ -229,10 +236,18 @@ class Rooms:
         self._trial: Cells | None = None
 
     @classmethod
-    def of(cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0) -> Rooms:
-        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one."""
-        books = Books(floor, face, cores_per_gpu)
+    def of(
+        cls, floor: Floor, *, face: Face | None = None, cores_per_gpu: int = 0, measure: Measure | None = None
+    ) -> Rooms:
+        """The rooms as they are. `cores_per_gpu`: millicores that tasks without GPUs leave free for each idle one.
+
+        `measure`: what makes a node the best for a task, if it is not that it is the tightest.
+        """
+        books = Books(floor, face, cores_per_gpu, measure)
         rooms = cls(books, books.now)
+        if measure is not None and measure.weighs:
+            ground = books.grounds.ground(listed=books.listed)
+            books.kernels.weigh(ground, books.cells, rooms._own_trial())
         if not books.listed:
             rooms._index_as_on(floor)
         return rooms
@@ -276,7 +291,8 @@ class Rooms:
         """Index the nodes, or say the same as the last turn did if nothing has moved since."""
         grounds, kept = self.books.grounds, floor.index()
         if kept is None:
-            floor.keep_index(grounds.copy_of(self.index()))
+            if len(grounds.names) >= _WORTH_KEEPING:
+                floor.keep_index(grounds.copy_of(self.index()))
             return
         self._index = grounds.index_like(kept)
         self.books.cells[self.moment - 1] = 1

@@ -34,6 +34,7 @@ from muster.engine.minutes import Asides, Minutes, Round
 from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
+from muster.engine.refusals import Refused
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -46,15 +47,19 @@ from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
+_OUT_OF_ROOM = {Reason.NO_ROOM, Reason.WOULD_DELAY}
+
 
 class Turn:
     """The books of one pool's turn. Every step reads what the steps before it wrote.
 
     The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
+    `tells_why`: whether anyone wants to know why others wait.
     """
 
-    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger, *, tells_why: bool = True) -> None:
         self.snapshot = snapshot
+        self.tells_why = tells_why
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
@@ -62,7 +67,7 @@ class Turn:
         self.roll, shapes, face = opened.roll, opened.shapes, opened.face
         borrowers = opened.borrowers_in(snapshot)
         stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, borrowers)
-        self.finder = Finder(snapshot, ledger, stays, face)
+        self.finder = Finder(snapshot, opened, ledger, stays)
         ours = whose = None
         if (whole := self.fleet.whole).pools:
             ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet
@@ -95,6 +100,7 @@ class Turn:
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
+        self._looked_in_vain = False
         self.move()
         self.keep_promises()
         self.hear_the_aged()
@@ -108,7 +114,20 @@ class Turn:
         evicted, acted = self._before
         if self.minutes.changes == acted or Reason.RATE_LIMIT in self.round.reasons:
             return False
-        return self.minutes.gave_way > evicted or self.may_answer()
+        if self.minutes.gave_way > evicted:
+            return True
+        return self.may_answer() and (self.tells_why or not self._is_settled())
+
+    def _is_settled(self) -> bool:
+        """Whether another round would only say more of those who wait, and do nothing.
+
+        The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow
+        decides who may start.
+        """
+        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.has_elastic:
+            return False
+        is_for_good = len(self.pending) <= 1 and self.pending.keys() == self.horizon.promised.keys()
+        return is_for_good and not (self._heard_aged or self._looked_in_vain or Reason.BUDGET in self.round.reasons)
 
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
@@ -215,15 +234,20 @@ class Turn:
     def _fill_by_itself(self, field: Field) -> Job | None:
         """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
         job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.minutes.starts)
-        self._note_started(self.lines.started())
-        if (asides := self.lines.left_aside(sorted(self.horizon.promised))) is not None:
-            self._note_set_aside(asides)
+        if self.lines.has_started:
+            self._note_started(self.lines.started())
+        if self.lines.has_left_aside:
+            if self.tells_why or self.policy.over_share is not None or not self._are_promises_firm():
+                self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
+            else:
+                self.round.reasons |= _OUT_OF_ROOM
         return job
+
+    def _are_promises_firm(self) -> bool:
+        return all(it.reservation.is_firm for it in self.horizon.promised.values())
 
     def _note_started(self, started: Started) -> None:
         """Filling started jobs by itself: the ledger and the rooms are written already."""
-        if not len(started.rows):
-            return
         grounds = self.horizon.now.books.grounds
         filled = Filled(started, self.roll, self.ledger.shapes, grounds, self.snapshot.attempts)
         self.horizon.stays.start_all(started, grounds)
@@ -249,13 +273,17 @@ class Turn:
         return self._last_care
 
     def _who_needs_care(self) -> Care:
-        promised, policy = self.horizon.promised.values(), self.policy
-        kinds = [int(self.finder.width.may_anyone_shrink())] * 2
-        if not any(kinds) and len(promised) < policy.reservations_in_all:
+        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self._who_may_reserve()
+        return self.lines.care(kinds, self.finder.who_may_take())
+
+    def _who_may_reserve(self) -> list[int]:
+        """Whether CPU and GPU jobs may still have a reservation in some cluster."""
+        promised, policy, kinds = self.horizon.promised.values(), self.policy, [0, 0]
+        if len(promised) < policy.reservations_in_all:
             for kind in (False, True):
                 taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
-                kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
-        return self.lines.care(kinds, self.finder.who_may_take())
+                kinds[kind] = int(any(taken.count(name) < policy.reservations for name in self.fleet.clusters))
+        return kinds
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
@@ -266,7 +294,8 @@ class Turn:
 
         Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
-        Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
+        Nor is anyone admitted past a guess: what was promised for good could start early, in its place. And nobody is
+        where jobs do not come in the order of their arrival: who is first may not be in the next turn.
         """
         attempt = self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
@@ -277,12 +306,15 @@ class Turn:
             self.lines.take(job)
             return True
         reservation = self._soonest(job)
-        if self._reserve(job, reservation, placed) and reservation is not None and reservation.is_firm:
+        is_reserved = self._reserve(job, reservation, placed)
+        if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
             self.lines.take(job)
+        else:
+            self._looked_in_vain = True
         self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
@@ -422,10 +454,35 @@ class Turn:
         """When time alone could change what was said of those who wait, and when a width or a place of those who run;
         `others` wait as well."""
         self.round.reasons |= others
-        self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        if self.tells_why:
+            self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
+
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do until time wakes us, once what was decided is done.
+
+        Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic
+        may grow.
+        """
+        is_plain = (
+            self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools and self.policy.move_points is None
+        )
+        return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
+
+    def refusals(self) -> Refused | None:
+        """Whom the turn would refuse, if that can be told: nobody gives way."""
+        if self.tells_why or not self.is_at_rest():
+            return None
+        return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
+
+    def _who_may_reserve_later(self) -> tuple[bool, bool]:
+        """Whether CPU and GPU jobs that come later may have a reservation: of those that rest on guesses each may."""
+        if any(name not in self.pending for name in self.horizon.promised):
+            return True, True
+        cpu, gpu = self._who_may_reserve()
+        return bool(cpu), bool(gpu)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

@@ -69,13 +69,16 @@ def _moving_reservations(
         for promised in horizon.promised.values():
             if (moment_ms := horizon.stays.guesses_reach(promised.reservation.start_ms)) is not None:
                 yield moment_ms
-    if all(promised.reservation.is_firm for promised in horizon.promised.values()):
+    order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
+    if order.is_moving:
+        yield _next(snapshot.now_ms, snapshot.policy.order_step_ms)
+    if are_firm and order.is_by_arrival:
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
     is_moving = next_end is not None or horizon.stays.has_guess_since(since_ms)
-    if is_moving or said.bounded:
+    if not are_firm and (is_moving or said.bounded):
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
     if lines.queues_in_line() > 1 and _is_any_decaying(ledger):
@@ -91,11 +94,14 @@ def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
     """Whether some queue has less than its share, and another one something that may give way."""
     gives = horizon.stays.givers.many > 0
     givers = int(gives.sum())
-    return any(it.started_usage < it.entitled and givers > gives[it.number] for it in ledger.queues.values())
+    if not givers:
+        return False
+    is_below = ledger.columns.started_usage < ledger.entitled
+    return bool((is_below & (givers > gives[: len(is_below)])).any())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:
-    return any(holding.flow > holding.usage for holding in ledger.queues.values())
+    return bool((ledger.columns.flow > ledger.columns.usage).any())
 
 
 def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[str, int, Reason]]) -> Iterator[int]:

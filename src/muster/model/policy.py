@@ -7,6 +7,9 @@ from enum import Enum
 from typing import Protocol
 
 from muster.model.calendar import Window
+from muster.model.jobs import Job, least_usage_of
+from muster.model.order import ARRIVAL, Order, Place
+from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
@@ -49,6 +52,8 @@ class Policy:
     half_time_ms: int = 20 * MINUTE_MS
     over_share: int | None = 12 * MICRO // 10
     weights: Weights = DEFAULT_WEIGHTS
+    order: Order = ARRIVAL
+    order_step_ms: int = 10 * MINUTE_MS  # how often an order that changes with time is looked at
     reservations: int = 1
     reservations_in_all: int = 16
     backfill: bool = True
@@ -71,6 +76,7 @@ class Policy:
     move_points: int | None = None  # of preference, for which jobs move between clusters; None: nobody moves
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
+    placement: Placement = TIGHTEST
     may_evict_all: bool = True  # who outlives its lifetime; not where a pool forbids preemption
 
     @property
@@ -82,6 +88,19 @@ class Policy:
     def lifetime_bounds(self) -> bool:
         """Whether a job is in the way for as long as its lifetime at most."""
         return self.preemption is Preemption.ON and self.may_evict_all
+
+    def order_mark_ms(self, now_ms: int) -> int:
+        """Up to when waiting counts in the order inside queues."""
+        return now_ms - now_ms % self.order_step_ms if self.order.is_moving else 0
+
+    def place(self, job: Job, now_ms: int) -> Place:
+        """Where a queued job stands in its queue; the smallest comes first."""
+        score = 0
+        if not self.order.is_by_arrival:
+            expected_ms = self.unknown_end_ms if job.known_ms is None else job.known_ms
+            usage = least_usage_of(job.profile, self.weights)
+            score = self.order.score(usage, expected_ms, max(self.order_mark_ms(now_ms) - job.submit_ms, 0))
+        return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.key)
 
     def bound_ms(self, job: Timed) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.

@@ -182,6 +182,11 @@ class Resources:
         return f"Resources({self._amounts!r})"
 
 
+def counted(amounts: Mapping[str, int]) -> Resources:
+    """Resources with these amounts, which were counted: whole numbers, none below zero."""
+    return _made({name: amounts[name] for name in sorted(amounts) if amounts[name]})
+
+
 def total(parts: Iterable[Resources]) -> Resources:
     """The sum of many."""
     amounts: dict[str, int] = {}
@@ -210,7 +215,7 @@ class Weights:
     _terms: tuple[tuple[str, int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        terms = tuple((name, micro, _units_per_display_unit(name)) for name, micro in self.micro)
+        terms = tuple((name, micro, units_of(name)) for name, micro in self.micro)
         object.__setattr__(self, "_terms", terms)
 
     @classmethod
@@ -223,6 +228,11 @@ class Weights:
                 raise InvalidValue(weight, f"{name} has a weight already (gpu is short for it)", written)
             micro[name] = _micro(written, weight)
         return cls(micro=tuple(sorted(micro.items())))
+
+    @property
+    def terms(self) -> tuple[tuple[str, int, int], ...]:
+        """Of each resource: its name, and what so many base units of it weigh: micro-units, base units."""
+        return self._terms
 
     def usage(self, resources: Resources) -> int:
         """What the resources weigh together, in micro-units; each name is rounded half up."""
@@ -262,7 +272,7 @@ def _units_per_one(name: str) -> int:
     return MILLI if name in (CPU, GPU) else 1
 
 
-def _units_per_display_unit(name: str) -> int:
+def units_of(name: str) -> int:
     """Base units in what people count the resource in."""
     return GIB if _is_bytes(name) else _units_per_one(name)
 

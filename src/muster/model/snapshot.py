@@ -14,6 +14,7 @@ from muster.model.fleet import Fleet
 from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running
 from muster.model.nodes import Request, Room
+from muster.model.order import Place
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
@@ -117,6 +118,10 @@ class Snapshot:
             len(state.lanes)
         dict(self.nodes)
         tuple(self.running)
+
+    def place(self, job: Job) -> Place:
+        """Where a queued job stands in its queue; the smallest comes first."""
+        return self.policy.place(job, self.now_ms)
 
     def next_attempt(self, job: Job) -> int:
         """The number a new attempt of the job gets; `attempts` holds those that had one."""

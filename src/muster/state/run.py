@@ -40,6 +40,8 @@ class Moment:
 class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between.
 
+    `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
+    wait (`tells_why`), none that would do nothing.
     With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
     """
 
@@ -49,11 +51,13 @@ class Run:
         runtime: Runtime,
         *,
         skips_turns: bool = True,
+        tells_why: bool = True,
         opaque: OpaqueClusters | None = None,
         rounds_ms: int = 1,
     ) -> None:
         self.state = state
         self.skips_turns = skips_turns
+        self.tells_why = tells_why
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
@@ -114,17 +118,23 @@ class Run:
         if last is None:
             return event_ms
         turn_ms = self.state.policy.turn_ms
-        if not last.is_empty or not self.skips_turns:
+        if not self.skips_turns or not self._has_come_to_rest(last):
             look_ms: int | None = last.now_ms + turn_ms
         else:
             look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
         if until_ms is None and event_ms is None and self._is_settled(last):
             return None
-        forgets_ms = self.state.forgets_queue_ms()
+        forgets_ms = self._forgets()
         if forgets_ms is not None:
             forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
         moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
         return min(moments, default=None)
+
+    def _forgets(self) -> int | None:
+        """When a queue stops counting in nominal shares, if that could matter to anyone."""
+        if self.skips_turns and not self.tells_why and not self.state.minds_nominal:
+            return None
+        return self.state.forgets_queue_ms()
 
     def _is_settled(self, last: Plan) -> bool:
         """Whether nothing more can change by itself for those who wait; widths of others may change for ever."""
@@ -146,31 +156,47 @@ class Run:
             if self._is_timely(event, at_ms):
                 happened += self._happen(event, now_ms)
         happened += self._race_on(now_ms)
-        if self._decides_as_before(now_ms) and self._last is not None:
-            self._last = replace(self._last, now_ms=now_ms)
-            return Moment(now_ms=now_ms, events=tuple(happened), plan=self._last)
+        if (skipped := self._skipped(now_ms)) is not None:
+            self._last = skipped
+            return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot)
+        plan = decide(snapshot, tells_why=self.tells_why)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
             snapshot.settle()
             self.watch(snapshot, plan)
         self.state.has_news = False
-        self._forgets_ms = self.state.forgets_queue_ms()
+        self._forgets_ms = self._forgets()
         happened += self._carry_out(plan, now_ms)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms
         self._last = plan
+        if self._has_come_to_rest(plan):
+            self.state.has_news = False
+            self.state.patience.refusals = None if self.tells_why else plan.refusals
         return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
 
-    def _decides_as_before(self, now_ms: int) -> bool:
-        """Whether a turn would only say again what the last one said: there is nothing to do."""
+    def _has_come_to_rest(self, plan: Plan) -> bool:
+        """Whether a turn after this plan would do, and say, nothing new."""
+        return plan.is_empty or (plan.is_at_rest and not self.tells_why)
+
+    def _skipped(self, now_ms: int) -> Plan | None:
+        """The plan of a turn that need not be taken: nobody waits, or it would only say again what the last one said.
+
+        None if the turn must be taken.
+        """
         last = self._last
-        if not self.skips_turns or last is None or self.state.has_news or not last.is_empty:
-            return False
+        if not self.skips_turns:
+            return None
+        if self.state.is_idle:
+            return Plan(now_ms=now_ms)
+        if last is None or self.state.has_news or not self._has_come_to_rest(last):
+            return None
         moments = [moment for moment in (last.wake_ms, self._forgets_ms) if moment is not None]
-        return now_ms < min(moments, default=now_ms + 1)
+        if now_ms >= min(moments, default=now_ms + 1):
+            return None
+        return replace(last, now_ms=now_ms, actions=())
 
     # -- what happens ----------------------------------------------------------------------------------
 

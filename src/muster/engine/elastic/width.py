@@ -77,7 +77,7 @@ class Width:
     def units(self) -> dict[str, Unit]:
         """Every elastic job that runs where we can reach it, as the snapshot has it."""
         is_elastic = self._ledger.shapes.is_elastic
-        if self._policy.elastic_every_ms is None or not is_elastic.any():
+        if self._policy.elastic_every_ms is None or not self._ledger.shapes.has_elastic:
             return {}
         rows = self._stays.residents
         rows = rows[is_elastic[self._stays.column(runs.PROFILE, rows)] > 0]
@@ -187,7 +187,7 @@ class Width:
 
     def make_way(self, horizon: Horizon) -> tuple[Cut, ...]:
         """Who gives up what because more is in use than may be; all of it is done on the horizon."""
-        if not len(self.tree):
+        if not self.units or not len(self.tree):
             return ()
         if horizon.withheld is None and self._policy.max_load == MICRO and not horizon.now.has_debt():
             return ()

@@ -37,18 +37,18 @@ NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
 
 
 class Roll(NamedTuple):
-    """The columns of muster.engine.roll."""
+    """The columns of muster.engine.roll. -1 stands for none: no lifetime, no known run time, no next row."""
 
     lane_queue: Ints
     lane_profile: Ints
     lane_class: Ints
     lane_priority: Ints
     lane_first: Ints
-    lane_next: Ints
+    lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
-    queue_lane: Ints
+    queue_lane: Ints  # the first lane of each queue
     submit: Ints
-    rank: Ints
+    rank: Ints  # order among jobs of one submit time; 0: not worked out yet
     lifetime: Ints
     known: Ints
     user: Ints
@@ -63,7 +63,7 @@ class Lines(NamedTuple):
     many: Ints
     cursor: Ints
     first: Ints  # by lane: nobody before is still in line
-    order: Ints  # by lane, where its next job stands: class, priority, submit time, rank
+    order: Ints  # by lane, where its next job stands: class, priority, score, submit time, rank
     out: Flags
     is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
@@ -137,6 +137,14 @@ class Rules(NamedTuple):
     backfills: bool
     starts_per_turn: int
     starts_per_queue: int
+    is_scored: bool  # and these are the exponents of muster.model.order
+    by_expected: int
+    by_size: int
+    by_waited: int
+    by_sojourn: int
+    patience_ms: int
+    unknown_ms: int  # what a run time is taken to be that nobody knows
+    mark: int  # up to when waiting counts
 
 
 class Care(NamedTuple):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from muster.engine.kernels.changes import fill_node, undo
+from muster.engine.kernels.choosing import fill_cheapest, fill_cheapest_few
 from muster.engine.kernels.closeness import closest, fill_few
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.placing import (
     ANSWER,
     CLOSE,
     LENGTH,
+    MEASURE,
     NEVER,
     PLACED,
     PLACEMENTS,
@@ -118,6 +120,8 @@ def place_group(
         return 0
     if ground[ask + CLOSE]:
         few, place = closest(ground, books, index, circles, trial, group, cluster, column, count)
+        if few >= 0 and books[MEASURE]:
+            return fill_cheapest_few(ground, books, index, trial, ask, few, count)
         if few >= 0:
             return fill_few(ground, books, index, trial, ask, few, count)
     return fill(ground, books, index, trial, ask, mask, place, count)
@@ -125,7 +129,12 @@ def place_group(
 
 @kernel
 def fill(ground: Cells, books: Cells, index: Cells, trial: Cells, ask: int, mask: int, place: int, count: int) -> int:
-    """Up to `count` tasks on nodes in both sets, tightest first. A node stays the tightest until it is full."""
+    """Up to `count` tasks on nodes in both sets, tightest first. A node stays the tightest until it is full.
+
+    Where something else than tightness decides, it does so task by task.
+    """
+    if books[MEASURE]:
+        return fill_cheapest(ground, books, index, trial, ask, mask, place, count)
     left, bucket, node = count, ground[ask + START], -1
     while left > 0:
         bucket, node = next_fit(ground, books, index, trial, ask, mask, place, bucket, node + 1)

@@ -1,4 +1,5 @@
-"""What each queue offers next: its lanes stand in a heap by their next job (class, priority, submit time, rank).
+"""What each queue offers next: its lanes stand in a heap by their next job (class, priority, score, submit time,
+rank).
 
 Whom a limit holds back, and who was set aside with others of its profile, is passed over.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from muster.engine.kernels.filling import NOBODY, NONE, Limits, Lines, Roll, Rules, Shapes
 from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.scoring import score
 
 
 @kernel
@@ -25,7 +27,7 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
                     at += 1
             lane = roll.lane_next[lane]
         lines.many[queue] = at - lines.begin[queue]
-        heapify(roll, lines, queue)
+        heapify(roll, lines, shapes, rules, queue)
 
 
 @kernel
@@ -42,7 +44,7 @@ def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules
             lines.many[queue] -= 1
             lines.heap[begin] = lines.heap[begin + lines.many[queue]]
         else:
-            look_up_next(roll, lines, lane)
+            look_up_next(roll, lines, shapes, rules, lane)
         sift_down(lines, queue, 0)
     return NONE
 
@@ -104,21 +106,22 @@ def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
 
 
 @kernel
-def heapify(roll: Roll, lines: Lines, queue: int) -> None:
+def heapify(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, queue: int) -> None:
     """Make a heap of a queue's lanes."""
     for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
-        look_up_next(roll, lines, lines.heap[place])
+        look_up_next(roll, lines, shapes, rules, lines.heap[place])
     for place in range(lines.many[queue] // 2 - 1, -1, -1):
         sift_down(lines, queue, place)
 
 
 @kernel
-def look_up_next(roll: Roll, lines: Lines, lane: int) -> None:
+def look_up_next(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, lane: int) -> None:
     """Where the lane's next job stands, kept beside that of other lanes: rows lie far apart."""
     lines.order[lane, 0] = roll.lane_class[lane]
     lines.order[lane, 1] = roll.lane_priority[lane]
-    lines.order[lane, 2] = roll.submit[lines.cursor[lane]]
-    lines.order[lane, 3] = roll.rank[lines.cursor[lane]]
+    lines.order[lane, 2] = score(roll, shapes, rules, int(roll.lane_profile[lane]), int(lines.cursor[lane]))
+    lines.order[lane, 3] = roll.submit[lines.cursor[lane]]
+    lines.order[lane, 4] = roll.rank[lines.cursor[lane]]
 
 
 @kernel
@@ -149,6 +152,8 @@ def comes_before(lines: Lines, one: int, other: int) -> bool:
         return bool(order[one, 1] > order[other, 1])
     if order[one, 2] != order[other, 2]:
         return bool(order[one, 2] < order[other, 2])
-    if order[one, 3] == 0 or order[other, 3] == 0:
-        lines.tie[0] = order[one, 2]
-    return bool(order[one, 3] < order[other, 3])
+    if order[one, 3] != order[other, 3]:
+        return bool(order[one, 3] < order[other, 3])
+    if order[one, 4] == 0 or order[other, 4] == 0:
+        lines.tie[0] = order[one, 3]
+    return bool(order[one, 4] < order[other, 4])

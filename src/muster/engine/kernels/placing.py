@@ -6,6 +6,8 @@ This module says what that works on; the kernels are next to it:
     fitting       one node: what fits on it
     indexing      the nodes by tightness
     searching     the tightest that fits
+    measuring     what a task would cost on a node, where the tightest is not the best
+    choosing      the node where that is least
     changes       tasks come and go, and are undone
     circles       how many tasks of close groups fit where
     closeness     the closest nodes for them
@@ -73,7 +75,8 @@ CPU_DIM, MEMORY_DIM, GPU_DIM, PODS_DIM = 0, 1, 2, 3
 # books: tallies, the ring of nodes that changed last, and one block for each moment: a cell that says whether its
 # index is up to date, then its rooms. A moment is told by its first room. The first block are the empty rooms.
 # The size of the ring is a power of two. CORES: millicores that tasks without GPUs leave free for each idle GPU.
-CHANGES, SCANNED, PLACEMENTS, RING_SIZE, EMPTIES, CORES, RING = 0, 1, 2, 3, 4, 5, 6
+# MEASURE: where it is said how nodes are compared (measuring.py); 0: the tightest is the best.
+CHANGES, SCANNED, PLACEMENTS, RING_SIZE, EMPTIES, CORES, MEASURE, RING = 0, 1, 2, 3, 4, 5, 6, 7
 # A room: tasks, all free amounts, milli of all devices (-1 where there is none), all debts.
 TASKS, FREE = 0, 1
 

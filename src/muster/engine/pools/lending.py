@@ -45,7 +45,8 @@ class Lending:
         for turn, here in self._turns:
             tables[here], empties[here] = turn.horizon.now.table(), turn.horizon.now.empties()
         floor = Floor.with_rows(self.grounds, tables, empties)
-        self.rooms = Rooms.of(floor, face=opened.face, cores_per_gpu=snapshot.policy.cores_per_gpu)
+        cores = snapshot.policy.cores_per_gpu
+        self.rooms = Rooms.of(floor, face=opened.face, cores_per_gpu=cores, measure=opened.measure)
         books = self.rooms.books
         self.asks = self._shapes.asks_of(self.grounds, listed=books.listed)
         self._first, self._clusters, self._preference = (books.of(part) for part in self._candidates(turns, opened))

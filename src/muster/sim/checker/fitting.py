@@ -7,7 +7,7 @@ from collections.abc import Callable
 from muster.model.jobs import Profile, TaskGroup
 from muster.model.nodes import DEVICE_MILLI, Node
 from muster.sim.checker.nodes import NodeBook
-from muster.sim.checker.world import Place, World
+from muster.sim.checker.world import Spot, World
 
 BookOf = Callable[[Node], NodeBook]
 
@@ -31,12 +31,12 @@ def may_start(world: World, profile: Profile, book_of: BookOf, *, everywhere: bo
     return any(may_start_in(world, place, profile, book_of, everywhere=everywhere) for place in places)
 
 
-def may_start_in(world: World, place: Place, profile: Profile, book_of: BookOf, *, everywhere: bool = False) -> bool:
+def may_start_in(world: World, place: Spot, profile: Profile, book_of: BookOf, *, everywhere: bool = False) -> bool:
     """Whether one place has room for every group's min, were that group alone."""
     return all(_holds(world, place, group, book_of, everywhere=everywhere) for group in profile.groups)
 
 
-def _holds(world: World, place: Place, group: TaskGroup, book_of: BookOf, *, everywhere: bool) -> bool:
+def _holds(world: World, place: Spot, group: TaskGroup, book_of: BookOf, *, everywhere: bool) -> bool:
     missing = group.min
     for node in world.admitting(place, group.constraint):
         if missing <= 0:

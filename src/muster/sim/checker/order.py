@@ -86,7 +86,7 @@ def _is_at_home(world: World, action: Action) -> bool:
 
 def _head(world: World, queue: str) -> Job | None:
     lanes = world.queues[queue].lanes
-    return min((lane.jobs[0] for lane in lanes if lane.jobs), key=lambda job: job.order, default=None)
+    return min((lane.jobs[0] for lane in lanes if lane.jobs), key=world.place, default=None)
 
 
 def _is_hungrier(books: Books, one: Job, other: Job) -> bool:

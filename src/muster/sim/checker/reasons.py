@@ -20,7 +20,7 @@ from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 from muster.sim.checker.fitting import is_countable, may_start, may_start_in
 from muster.sim.checker.lending import waiting_for_room
 from muster.sim.checker.replay import Replay
-from muster.sim.checker.world import Place, World
+from muster.sim.checker.world import Spot, World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
@@ -116,7 +116,7 @@ class Truth:
             first = self.world.queued.get(head)
             if first is None or first.queue != job.queue or head not in self.plan.verdicts:
                 yield f"{job.id}: is behind {head}, which is no job of its queue that was looked at"
-            elif first.order >= job.order and not self.world.is_aged(first):
+            elif self.world.place(first) >= self.world.place(job) and not self.world.is_aged(first):
                 yield f"{job.id}: is behind {head}, which does not come before it"
 
     def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
@@ -172,7 +172,7 @@ class Truth:
         rates = (policy.over_share, policy.starts_per_turn, policy.starts_per_queue, queue.excess_budget)
         return any(limit is not None for limit in rates) or bool(queue.quota or self.books.quotas or queue.cordoned)
 
-    def _may_start_in(self, place: Place, profile: Profile) -> bool:
+    def _may_start_in(self, place: Spot, profile: Profile) -> bool:
         return may_start_in(self.world, place, profile, lambda node: self.books.nodes[node.name])
 
     def _may_start_now(self, profile: Profile) -> bool:

@@ -19,7 +19,7 @@ from muster.sim.checker.limits import quota_problems
 from muster.sim.checker.nodes import NodeBook
 from muster.sim.checker.placing import node_problems, room_problems
 from muster.sim.checker.pools import DEFAULT
-from muster.sim.checker.world import Place, World, groups_of, width
+from muster.sim.checker.world import Spot, World, groups_of, width
 
 
 class Widths:
@@ -112,7 +112,7 @@ class Widths:
         for place, action in enumerate(self._resizes):
             if action.removed and place not in self._shrunk:
                 yield from self._shrink(place, action)
-        grown: set[Place] = set()
+        grown: set[Spot] = set()
         for action in self._resizes:
             if not action.added:
                 continue
@@ -145,7 +145,7 @@ class Widths:
         if self.books.queues[job.queue].queue.cordoned:
             yield f"{action.job}: grows although queue {job.queue} is cordoned"
 
-    def _load_problems(self, place: Place) -> Iterator[str]:
+    def _load_problems(self, place: Spot) -> Iterator[str]:
         """Growth leaves free what is above the load that a pool may have in a cluster."""
         world = self.world
         nodes = [node for node in world.nodes_of(place) if world.takes_tasks(node)]
@@ -173,9 +173,9 @@ class Widths:
                     yield f"cluster {place[0]}: {left} {name} are left, {amount} are withheld by the calendar"
 
 
-def _withheld(world: World) -> dict[Place, Resources]:
+def _withheld(world: World) -> dict[Spot, Resources]:
     """What windows withhold in each place; those that name no pool are of the default pool."""
-    found: dict[Place, list[Resources]] = {}
+    found: dict[Spot, list[Resources]] = {}
     for window in world.policy.calendar:
         if window.in_force(world.now_ms) and window.cluster in world.clusters:
             found.setdefault((window.cluster, window.pool or DEFAULT), []).append(window.withhold)

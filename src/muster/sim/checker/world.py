@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from muster.model.jobs import Job, Profile, Running, Task, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import Node
+from muster.model.order import Place
 from muster.model.snapshot import Snapshot
 from muster.sim.checker.pools import Pools
 
-Place = tuple[str, str]
+Spot = tuple[str, str]
 """A cluster and a pool: the nodes that both have."""
 
 
@@ -30,7 +31,7 @@ class World:
         self.pending = {pending.job.id: pending for pending in snapshot.pending}
         self.running = {run.job.id: run for run in snapshot.running}
         self.held = {held.job.id: held for held in snapshot.held}
-        self._admitting: dict[tuple[Place, Constraint], list[Node]] = {}
+        self._admitting: dict[tuple[Spot, Constraint], list[Node]] = {}
 
     def is_borrower(self, run: Running) -> bool:
         """Whether the job runs on nodes of another pool than its own."""
@@ -61,12 +62,16 @@ class World:
         """Whether it has waited for so long that it goes ahead of class and flow (design.md 4.5)."""
         return self.now_ms - job.submit_ms >= self.policy.aging_after_ms
 
+    def place(self, job: Job) -> Place:
+        """Where a queued job stands in its queue."""
+        return self.policy.place(job, self.now_ms)
+
     def candidates(self, profile: Profile) -> list[str]:
         """The clusters the job may go to, silent ones too."""
         named = {name for name, _ in profile.clusters}
         return [name for name in self.clusters if not named or name in named]
 
-    def places(self, profile: Profile, *, abroad: bool) -> list[Place]:
+    def places(self, profile: Profile, *, abroad: bool) -> list[Spot]:
         """Where the job may be: in its own pool, and `abroad` in those that it may borrow from."""
         home = self.pools.home(profile)
         clusters = [name for name in self.candidates(profile) if name in self.pools.clusters_of(home)]
@@ -77,7 +82,7 @@ class World:
         """Whether anything new may go to the node."""
         return not node.cordoned and not self.clusters[node.cluster].silent
 
-    def admitting(self, place: Place, constraint: Constraint) -> list[Node]:
+    def admitting(self, place: Spot, constraint: Constraint) -> list[Node]:
         """The nodes of a place that the constraint admits, whatever is on them."""
         if (place, constraint) not in self._admitting:
             self._admitting[place, constraint] = [
@@ -85,7 +90,7 @@ class World:
             ]
         return self._admitting[place, constraint]
 
-    def nodes_of(self, place: Place) -> list[Node]:
+    def nodes_of(self, place: Spot) -> list[Node]:
         """All nodes of a pool in a cluster."""
         return [it for it in self.nodes.values() if (it.cluster, self.pools.of[it.name]) == place]
 

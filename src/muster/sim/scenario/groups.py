@@ -59,8 +59,8 @@ def _read_group(fields: Fields, name: str, width: tuple[int, int, int]) -> TaskG
         min=least,
         initial=initial,
         max=most,
-        request=_request(fields),
-        constraint=_constraint(fields),
+        request=read_request(fields),
+        constraint=read_constraint(fields),
         max_hops=fields.optional_integer("maxHops", 0, INT32),
         prefers_close=fields.boolean("preferClose", False),
         decides=fields.kind != "group" or fields.boolean("decides", True),
@@ -68,7 +68,8 @@ def _read_group(fields: Fields, name: str, width: tuple[int, int, int]) -> TaskG
     )
 
 
-def _request(fields: Fields) -> Request:
+def read_request(fields: Fields) -> Request:
+    """What each task asks for."""
     amounts = fields.task_amounts()
     milli = fields.integer("gpuMilli", DEVICE_MILLI, 1, DEVICE_MILLI)
     whole_node = fields.boolean("wholeNode", False)
@@ -77,7 +78,7 @@ def _request(fields: Fields) -> Request:
     return Request.of(amounts, gpu_milli=milli, whole_node=whole_node)
 
 
-def _constraint(fields: Fields) -> Constraint:
+def read_constraint(fields: Fields) -> Constraint:
     """Selector, affinity and tolerations; when several are wrong, each is noted."""
     parts: dict[str, object] = {
         "selector": fields.texts("nodeSelector"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from muster.documents import document
 from muster.documents.values import Value
 from muster.model.names import name_key
+from muster.model.policy import Policy
 from muster.sim.scenario.budgets import read_budgets
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs
@@ -16,10 +17,13 @@ from muster.sim.scenario.world import read_world
 WHAT = "a scenario is a mapping with keys such as clusters and jobs"
 
 
-def load(path: str) -> Scenario:
-    """The scenario in a file, a pipe or /dev/stdin; raises ScenarioError."""
+def load(path: str, default: Policy | None = None) -> Scenario:
+    """The scenario in a file, a pipe or /dev/stdin; raises ScenarioError.
+
+    `default`: the policy where the file says nothing of it.
+    """
     problems = Problems(path)
-    return scenario_of(document.read(document.read_file(path, problems), problems, WHAT), problems)
+    return scenario_of(document.read(document.read_file(path, problems), problems, WHAT), problems, default)
 
 
 def parse(text: str, name: str = "<text>") -> Scenario:
@@ -28,12 +32,12 @@ def parse(text: str, name: str = "<text>") -> Scenario:
     return scenario_of(document.read(document.encoded(text, problems), problems, WHAT), problems)
 
 
-def scenario_of(value: Value, problems: Problems) -> Scenario:
+def scenario_of(value: Value, problems: Problems, default: Policy | None = None) -> Scenario:
     """The scenario that a document describes; raises ScenarioError."""
     top = Fields.of("scenario", value, "", problems)
     if top is None:
         raise problems.error()
-    world = read_world(top)
+    world = read_world(top, Policy() if default is None else default)
     jobs = Jobs(world)
     jobs.read(top)
     script = Script(world, jobs)

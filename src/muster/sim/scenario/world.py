@@ -15,6 +15,8 @@ from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
+from muster.sim.scenario.order import read_order
+from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.pools import Pools
 from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
 from muster.sim.scenario.width import read_calendar, read_levels, read_width
@@ -52,12 +54,12 @@ class World:
         return listed("a cluster", self.transparent) + hint
 
 
-def read_world(top: Fields) -> World:
+def read_world(top: Fields, default: Policy) -> World:
     """The world that the file's top level describes."""
     clusters, nodes = _read_clusters(top)
     pools = Pools()
     pools.read(top)
-    policy, levels = _read_policy(top)
+    policy, levels = _read_policy(top, default)
     return World(
         policy=replace(policy, calendar=read_calendar(top, clusters, pools)),
         levels=levels,
@@ -80,8 +82,7 @@ def listed(what: str, names: Collection[str]) -> str:
 # --- policy -------------------------------------------------------------------------------------
 
 
-def _read_policy(top: Fields) -> tuple[Policy, Mapping[str, int]]:
-    default = Policy()
+def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int]]:
     config = top.mapping("config", "config")
     policy = Policy(
         **read_width(config, default),
@@ -89,6 +90,7 @@ def _read_policy(top: Fields) -> tuple[Policy, Mapping[str, int]]:
         half_time_ms=config.duration("halfTime", default.half_time_ms, least_ms=1),
         over_share=_over_share(config, default),
         weights=_weights(config),
+        order=read_order(config, default.order),
         reservations=config.integer("reservations", default.reservations, 0, 16),
         move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
         backfill=config.boolean("backfill", default.backfill),
@@ -96,6 +98,7 @@ def _read_policy(top: Fields) -> tuple[Policy, Mapping[str, int]]:
         preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
         starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
         starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
+        placement=read_placement(config),
     )
     levels = read_levels(config)
     config.close()

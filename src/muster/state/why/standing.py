@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from muster.engine.shares import shares
 from muster.model.jobs import Job, least_usage_of
+from muster.model.order import Order
 from muster.model.plan import Plan
 from muster.model.reasons import Reason
 from muster.model.resources import MICRO
@@ -52,19 +53,22 @@ class Share:
 def ahead_in_queue(snapshot: Snapshot, job: Job) -> Ahead:
     """Who stands before the job in its own queue."""
     state = _queue(snapshot, job.queue)
-    before = [other for lane in state.lanes for other in lane.jobs if other.order < job.order]
+    place, own = snapshot.place, snapshot.place(job)
+    before = [other for lane in state.lanes for other in lane.jobs if place(other) < own]
     if not before:
         return Ahead(count=0)
-    first = min(before, key=lambda other: other.order)
-    return Ahead(count=len(before), first=first.id, because=_because(first, job))
+    first = min(before, key=place)
+    return Ahead(count=len(before), first=first.id, because=_because(snapshot.policy.order, first, job))
 
 
-def _because(first: Job, job: Job) -> str:
+def _because(order: Order, first: Job, job: Job) -> str:
     """Why one job of a queue goes before another."""
     if first.priority_class != job.priority_class:
         return f"class {first.priority_class} before {job.priority_class}"
     if first.priority != job.priority:
         return f"priority {first.priority} before {job.priority}"
+    if not order.is_by_arrival:
+        return "the order of this scheduler puts it first"
     return "submitted earlier" if first.submit_ms != job.submit_ms else "its name comes first"
 
 
@@ -74,7 +78,7 @@ def rivals(snapshot: Snapshot, plan: Plan, job: Job) -> tuple[Rival, ...]:
     never = {name for name, reason in plan.reasons() if reason is Reason.NEVER_FITS}
     found = []
     for state in snapshot.queues:
-        head = _head(state, never)
+        head = _head(snapshot, state, never)
         if state.queue.name == job.queue or head is None or state.queue.cordoned:
             continue
         hunger = _hunger(snapshot, state, head)
@@ -93,10 +97,10 @@ def rivals(snapshot: Snapshot, plan: Plan, job: Job) -> tuple[Rival, ...]:
     return tuple(rival for _, rival in sorted(found, key=lambda one: one[0])[:MOST_RIVALS])
 
 
-def _head(state: QueueState, never: set[str]) -> Job | None:
+def _head(snapshot: Snapshot, state: QueueState, never: set[str]) -> Job | None:
     """The first job of a queue that is in anybody's way."""
     firsts = (next((job for job in lane.jobs if job.id not in never), None) for lane in state.lanes)
-    return min((job for job in firsts if job is not None), key=lambda job: job.order, default=None)
+    return min((job for job in firsts if job is not None), key=snapshot.place, default=None)
 
 
 def _hunger(snapshot: Snapshot, state: QueueState, head: Job) -> tuple[int, Fraction, Fraction, str]:
