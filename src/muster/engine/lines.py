@@ -80,6 +80,7 @@ class Lines:
             by_waited=order.waited,
             by_sojourn=order.sojourn,
             patience_ms=order.patience_ms,
+            floor_ms=order.floor_ms,
             unknown_ms=policy.unknown_end_ms,
             mark=policy.order_mark_ms(now_ms),
         )

@@ -143,6 +143,7 @@ class Rules(NamedTuple):
     by_waited: int
     by_sojourn: int
     patience_ms: int
+    floor_ms: int
     unknown_ms: int  # what a run time is taken to be that nobody knows
     mark: int  # up to when waiting counts
 
