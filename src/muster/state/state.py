@@ -102,9 +102,9 @@ class State:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits, and nobody who runs may change width or place: there is nothing to decide."""
-        is_anyone_there = self.roll.row_of or self.pending or self.held or self._elastic
-        return not is_anyone_there and (self.policy.move_points is None or not self.running)
+        """Whether nobody waits, no width may change and nobody may move: there is nothing to decide."""
+        may_move = self.running and self.policy.move_points is not None
+        return not (self.roll.row_of or self.pending or self.held or self._elastic or may_move)
 
     def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
         """The pool whose nodes these tasks of a job are on, if that is not the job's own."""
