@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from muster.model.resources import CPU, MICRO
+from muster.model.placement import Placement, PlacementRule
+from muster.model.resources import CPU, GPU, MICRO
 from muster.sim.lines import lines
 from muster.sim.scenario.loader import load
 from muster.sim.simulate import Simulation
@@ -152,6 +154,20 @@ def races(axes: Axes) -> str:
     return ""
 
 
+def placement(axes: Axes) -> str:
+    """GPUs in use where small shares come before jobs that need many cores, by four rules."""
+    scenario = load(str(EXAMPLES / "shared-gpus.yaml"))
+    for rule in (PlacementRule.FRAGMENTATION, PlacementRule.TIGHTEST, PlacementRule.PACKING, PlacementRule.RANDOM):
+        policy = replace(scenario.policy, placement=Placement(rule=rule))
+        simulation = Simulation(replace(scenario, policy=policy), estimates=False)
+        minutes, in_use = [0.0], [0.0]
+        for _ in simulation:
+            minutes.append(simulation.state.now_ms / MINUTE_MS)
+            in_use.append(sum(run.resources.get(GPU) for run in simulation.state.running.values()) / 1000)
+        axes.step(minutes, in_use, where="post", label=rule.value)
+    return "GPUs in use"
+
+
 PLOTS = {
     "queues": queues,
     "flow": flow,
@@ -160,6 +176,7 @@ PLOTS = {
     "pools": pools,
     "width": width,
     "races": races,
+    "placement": placement,
 }
 
 

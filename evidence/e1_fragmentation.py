@@ -48,6 +48,7 @@ LISTS = (
 )
 TOGETHER = 80
 ARRIVED = 130  # percent of capacity, at most
+ENOUGH = 101  # where only what is allocated at 100 is asked for: who comes later changes nothing before
 COVERED = 95  # percent of the pods, by those that FGD takes for typical
 BAR = 95.3
 
@@ -80,9 +81,9 @@ EXPERIMENT = Fragmentation()
 # --- the protocol -------------------------------------------------------------------------------
 
 
-def sequence(pods: Sequence[openb.Pod], seed: int, capacity: int) -> list[openb.Pod]:
+def sequence(pods: Sequence[openb.Pod], seed: int, capacity: int, percent: int = ARRIVED) -> list[openb.Pod]:
     """The pods in the order of a seed, then others drawn from them, as long as no more is asked for than may be."""
-    chance, most, asked = Random(seed), ARRIVED * capacity // 100, 0
+    chance, most, asked = Random(seed), percent * capacity // 100, 0
     line = sorted(pods, key=lambda pod: pod.name)
     chance.shuffle(line)
     everyone, offered = sorted(pods, key=lambda pod: pod.name), list[openb.Pod]()
@@ -163,7 +164,7 @@ def offer_all(name: str, rule: str) -> Outcome:
     for seed in SEEDS:
         nodes = nodes_in_order_of(seed)
         capacity = sum(node.allocatable.get(GPU) for node in nodes)
-        offered = sequence(pods, seed, capacity)
+        offered = sequence(pods, seed, capacity, ARRIVED if name == TUNED_ON[0] else ENOUGH)
         found = offer(offered, nodes, policy(rule, seed, pods))
         curves[str(seed)] = curve(offered, found, capacity)
     return Outcome(facts={f"at100/{seed}": curves[str(seed)][100] for seed in SEEDS}, table=curves)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from muster.model.fleet import Fleet
@@ -161,4 +161,12 @@ def _seen(snapshot: Snapshot) -> list[Typical]:
         for group in profile.groups:
             counts[group.request, group.constraint] += group.min
     seen = [Typical(request=request, constraint=where, count=many) for (request, where), many in counts.items() if many]
-    return sorted(seen, key=lambda it: it.order)[:MOST_LEARNED]
+    seen.sort(key=lambda it: it.order)
+    kept = seen[:MOST_LEARNED]
+    for rare in seen[MOST_LEARNED:]:
+        like = [it for it in kept if (it.constraint, it.request.gpus) == (rare.constraint, rare.request.gpus)]
+        if like:
+            kept[kept.index(like[0])] = replace(like[0], count=like[0].count + rare.count)
+        else:
+            kept.append(rare)
+    return kept

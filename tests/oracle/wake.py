@@ -33,6 +33,8 @@ def next_wake(
         *_moving_reservations(snapshot, ledger, horizon, waiting),
         *_decay(snapshot, ledger, limited),
     ]
+    if snapshot.policy.order.is_moving and any(state.lanes for state in snapshot.queues):
+        moments.append(_next(snapshot.now_ms, snapshot.policy.order_step_ms))
     if any(Happening.NEXT_TURN in verdict.reason.until for verdict in waiting):
         moments.append(snapshot.now_ms + 1)
     return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
@@ -75,8 +77,6 @@ def _moving_reservations(
     if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
         yield from _reaching_guesses(snapshot.policy, horizon)
     order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
-    if order.is_moving:
-        yield _next(snapshot.now_ms, snapshot.policy.order_step_ms)
     if are_firm and order.is_by_arrival:
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their

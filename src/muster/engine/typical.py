@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,7 +36,21 @@ def learned(jobs: Iterable[tuple[Profile, int]]) -> tuple[Typical, ...]:
     typical = [
         Typical(request=request, constraint=where, count=many) for (request, where), many in counts.items() if many
     ]
-    return tuple(sorted(typical, key=lambda it: it.order)[:MOST_LEARNED])
+    return tuple(folded(sorted(typical, key=lambda it: it.order)))
+
+
+def folded(typical: Sequence[Typical]) -> list[Typical]:
+    """The most frequent kinds, which come first. A rarer one counts as the first that may go to the same nodes and asks
+    for as many devices; if there is none, it is told apart as well, lest its wish be forgotten."""
+    kept = list(typical[:MOST_LEARNED])
+    place = {(it.constraint, it.request.gpus): number for number, it in reversed(list(enumerate(kept)))}
+    for it in typical[MOST_LEARNED:]:
+        number = place.setdefault((it.constraint, it.request.gpus), len(kept))
+        if number == len(kept):
+            kept.append(it)
+        else:
+            kept[number] = replace(kept[number], count=kept[number].count + it.count)
+    return kept
 
 
 def _counted(roll: Roll, present: Runs) -> Iterable[tuple[Profile, int]]:

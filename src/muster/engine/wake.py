@@ -30,6 +30,8 @@ def next_wake(
         *_moving_reservations(snapshot, ledger, horizon, lines, said),
         *_decay(snapshot, ledger, said.limited),
     ]
+    if snapshot.policy.order.is_moving and lines.queues_in_line():  # someone else may come first then
+        moments.append(_next(snapshot.now_ms, snapshot.policy.order_step_ms))
     if any(Happening.NEXT_TURN in reason.until for reason in said.reasons):
         moments.append(snapshot.now_ms + 1)
     return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
@@ -70,8 +72,6 @@ def _moving_reservations(
             if (moment_ms := horizon.stays.guesses_reach(promised.reservation.start_ms)) is not None:
                 yield moment_ms
     order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
-    if order.is_moving:
-        yield _next(snapshot.now_ms, snapshot.policy.order_step_ms)
     if are_firm and order.is_by_arrival:
         return
     # Guesses move away with time. That changes their order among each other while some are at their least, their

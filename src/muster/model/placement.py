@@ -11,7 +11,7 @@ from enum import Enum
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.nodes import Request
 
-MOST_LEARNED = 512  # kinds of tasks that a turn takes for typical by itself
+MOST_LEARNED = 64  # kinds of tasks that a turn tells apart by itself; rarer ones count as others like them
 
 
 class PlacementRule(Enum):

@@ -44,7 +44,8 @@ RULE, SEED, DRAW, MOST_CPU, MOST_MILLI, KINDS, PARTS, ALIKE, OPEN_TO, MEMO, MEMO
 TIGHTEST, FRAGMENTATION, GRADIENT, BEST_FIT, DOT_PRODUCT, PACKING, RANDOM = range(7)
 # A kind: what it asks for, as a group; how many of all parts it is; what a milli that it can use weighs.
 KIND_GROUP, KIND_PART, KIND_WEIGHT, KIND = 0, 1, 2, 3
-# A memo: the cost and the devices of a task, and what it was worked out from: group, likeness, free amounts, devices.
+# A memo: the cost and the devices of a task, and what it was worked out from: group (from 1 on; -1: what the node is
+# worth), likeness, free amounts, devices.
 MEMO_COST, MEMO_CHOSEN, MEMO_GROUP, MEMO_ALIKE, MEMO_ROOM = 0, 1, 2, 3, 4
 
 MOST_WEIGHT = 1 << 30
@@ -163,24 +164,45 @@ def known_cost(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -
     """What a task costs on a node, and on which devices: worked out once for all nodes that are alike."""
     if trial[MOMENTS] > 1:
         return cost(ground, books, trial, node, ask)
+    group = (ask - ground[ASKS]) // ground[ASK] + 1
+    memo = memo_of(ground, books, trial, node, group)
+    if books[memo + MEMO_GROUP] != group:
+        least, chosen = cost(ground, books, trial, node, ask)
+        books[memo + MEMO_GROUP], books[memo + MEMO_COST], books[memo + MEMO_CHOSEN] = group, least, chosen
+    return books[memo + MEMO_COST], books[memo + MEMO_CHOSEN]
+
+
+@kernel
+def memo_of(ground: Cells, books: Cells, trial: Cells, node: int, group: int) -> int:
+    """Where something about the room of a node is remembered, for a group; if it is not yet, the memo has no group."""
     at, room = books[MEASURE], trial[FIRST] + node * ground[COLUMNS] + FREE
-    group, size = (ask - ground[ASKS]) // ground[ASK] + 1, ground[DIMS] + ground[DEVICES]
-    alike = 2 * books[books[at + ALIKE] + node] + (books[room - FREE + TASKS] > 0)
+    alike, size = 2 * books[books[at + ALIKE] + node], ground[DIMS] + ground[DEVICES]
+    if books[room - FREE + TASKS]:
+        alike += 1
     place = mixed(mixed(0, group), alike)
     for column in range(size):
-        place = (place * 1000003 ^ (books[room + column] % _BITS)) & _BITS
+        place = (place * 1000003 ^ (books[room + column] & _BITS)) & _BITS
     memo = books[at + MEMO] + ((place ^ (place >> 13)) & books[at + MEMO_MASK]) * (MEMO_ROOM + size)
     if books[memo + MEMO_GROUP] == group and books[memo + MEMO_ALIKE] == alike:
         column = 0
         while column < size and books[memo + MEMO_ROOM + column] == books[room + column]:
             column += 1
         if column == size:
-            return books[memo + MEMO_COST], books[memo + MEMO_CHOSEN]
-    least, chosen = cost(ground, books, trial, node, ask)
-    books[memo + MEMO_COST], books[memo + MEMO_CHOSEN] = least, chosen
-    books[memo + MEMO_GROUP], books[memo + MEMO_ALIKE] = group, alike
+            return memo
+    books[memo + MEMO_GROUP], books[memo + MEMO_ALIKE] = 0, alike
     copy(books, memo + MEMO_ROOM, books, room, size)
-    return least, chosen
+    return memo
+
+
+@kernel
+def worth_now(ground: Cells, books: Cells, trial: Cells, node: int) -> int:
+    """What the idle devices of a node, whose room is in scratch as it is, are worth."""
+    if trial[MOMENTS] > 1:
+        return worth(ground, books, trial, node)
+    memo = memo_of(ground, books, trial, node, -1)
+    if books[memo + MEMO_GROUP] == 0:
+        books[memo + MEMO_GROUP], books[memo + MEMO_COST] = -1, worth(ground, books, trial, node)
+    return books[memo + MEMO_COST]
 
 
 @kernel
@@ -189,7 +211,7 @@ def cost(ground: Cells, books: Cells, trial: Cells, node: int, ask: int) -> tupl
     room, scratch, columns = trial[FIRST] + node * ground[COLUMNS], trial[SCRATCH], ground[COLUMNS]
     is_gradient = books[books[MEASURE] + RULE] == GRADIENT
     copy(trial, scratch, books, room, columns)
-    before = worth(ground, books, trial, node)
+    before = worth_now(ground, books, trial, node)
     if ground[ask + GPUS] != 1 or ground[ask + MILLI] == DEVICE_MILLI or ground[ask + WHOLE]:
         chosen = devices_for(ground, books, trial, node, ask) if ground[ask + GPUS] else 0
         take(ground, trial, scratch, ask, chosen)

@@ -16,14 +16,14 @@ def read_placement(config: Fields) -> Placement:
         return Placement(rule=config.choice("placement", _RULES, TIGHTEST.rule))
     fields = config.mapping("placement", "placement")
     rule = fields.choice("rule", _RULES, TIGHTEST.rule)
-    if not fields.has("rule"):
-        fields.missing("rule", f"one of {', '.join(_RULES)}")
     placement = Placement(
         rule=rule,
         seed=fields.integer("seed", TIGHTEST.seed, 0, INT32),
         typical=tuple(_typical(kind) for kind in fields.entries("typical", "typical")),
     )
-    if fields.has("seed") and rule is not PlacementRule.RANDOM:
+    if not fields.has("rule"):
+        fields.missing("rule", f"one of {', '.join(_RULES)}")
+    elif fields.has("seed") and rule is not PlacementRule.RANDOM:
         fields.add("seed", f"only {PlacementRule.RANDOM.value} draws by chance")
     if fields.has("typical") and not rule.knows_typical:
         names = " and ".join(name for name, rule in _RULES.items() if rule.knows_typical)
