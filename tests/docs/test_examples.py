@@ -260,6 +260,10 @@ CLAIMS = [
     pytest.param("elastic", starts("train"), [10], id="a newcomer starts on a full fleet"),
     pytest.param("elastic", starts("service"), [1885 / 60], id="within their windows they do not shrink"),
     pytest.param("calendar", widths("train"), [(5 / 60, 32), (470, 16), (1200, 12)], id="shrinks ahead of the window"),
+    pytest.param("benefit", widths("steep"), [(5 / 60, 7), (120, 6), (125, 3)], id="room goes to who gains from it"),
+    pytest.param("benefit", widths("late"), [(125, 4)], id="a newcomer's claim is whole"),
+    pytest.param("moves", nodes("picky"), ["f-1"], id="who starts on the slow cluster moves when the fast one is free"),
+    pytest.param("moves", starts("keen"), [1, 61 / 60], id="who cares changes places with who does not"),
     pytest.param("calendar", starts("batch"), [1200], id="who needs withheld room starts when the window closes"),
 ]
 

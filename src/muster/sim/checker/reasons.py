@@ -55,10 +55,15 @@ class Truth:
             return
         if job.id in self.pending and waiting.reason not in _ON_ADMITTED:
             yield f"{name}: is pending, but its reason is {waiting.reason.name}"
-        elif job.id not in self.pending and waiting.reason is Reason.RESERVED and not waiting.facts.get("assumed"):
+        elif self._must_be_admitted(job, waiting):
             yield f"{name}: has a firm reservation, but is not pending"
         else:
             yield from self._reason(job, waiting)
+
+    def _must_be_admitted(self, job: Job, waiting: Waiting) -> bool:
+        """Whether it has a promise for good without being pending; where the order may change, nobody has."""
+        is_firm = waiting.reason is Reason.RESERVED and not waiting.facts.get("assumed")
+        return is_firm and job.id not in self.pending and self.world.policy.order.is_by_arrival
 
     def _reason(self, job: Job, waiting: Waiting) -> Iterator[str]:
         match waiting.reason:
