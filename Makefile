@@ -40,9 +40,11 @@ docs: ## build the documentation into build/docs
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -d build/doctrees docs build/docs
 	@echo "docs: build/docs/index.html"
 
-plots: ## draw the plots of docs/concepts/ anew
+plots: ## draw the plots of docs/concepts/ and the picture of a report anew
 	@scripts/setup docs
+	@scripts/setup dev
 	@$(BIN)/python docs/plots.py
+	@$(BIN)/python docs/screenshot.py
 
 fresh: ## clone HEAD into an empty system and run .ci/run there
 	@scripts/fresh

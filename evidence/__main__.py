@@ -18,6 +18,9 @@ from evidence.traces import MissingTrace
 EXPERIMENTS = {
     "E1": "evidence.e1_fragmentation",
     "E2": "evidence.e2_backfill",
+    "E3": "evidence.e3_fairness",
+    "E4": "evidence.e4_width",
+    "E5": "evidence.e5_unequal",
 }
 REPORT = ROOT / "docs" / "evidence.md"
 INTRODUCTION = """# Evidence

@@ -25,16 +25,18 @@ from muster.model.nodes import Node, Request
 from muster.model.order import ARRIVAL, NAMED, Order
 from muster.model.placement import Placement, PlacementRule
 from muster.model.plan import Plan
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
+from muster.model.scaling import speeds_of
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
 from muster.sim.scenario.timeline import place
 from muster.sim.simulate import Simulation
 from muster.state.run import Run
 from muster.state.state import State
+from muster.state.work import Work
 
 SECOND_MS = 1000
 MIB = 1 << 20
@@ -278,6 +280,8 @@ class Knobs:
     placement: tuple[PlacementRule, ...] = (PlacementRule.TIGHTEST,)
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
+    benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
+    moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -296,6 +300,8 @@ EXACT = Knobs(
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
 WIDTHS = replace(EVERYTHING, width="on")
+BENEFITS = replace(WIDTHS, benefit="on")
+MOVES = replace(EVERYTHING, moves="on")
 POOLS = replace(EVERYTHING, pools="on", nodes=6)
 ONE_RESOURCE = replace(EVERYTHING, gpus=False, memory=False, quotas=False)
 
@@ -398,6 +404,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
         order=chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
         order_step_ms=_seconds(chance, 10, 7),
+        move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
 
 
@@ -416,7 +423,12 @@ def _width_policy(knobs: Knobs, chance: Random) -> dict[str, Any]:
         "max_load": chance.choice([MICRO, MICRO, MICRO, 8 * MICRO // 10]),
         "uneven_percent": chance.choice([200, 200, 100]),
         "calendar": (window,) if chance.random() < 0.3 else (),
+        **(_benefit_policy(chance) if knobs.benefit == "on" else {}),
     }
+
+
+def _benefit_policy(chance: Random) -> dict[str, Any]:
+    return {"width": WidthRule.BENEFIT, "resize_cost_ms": _seconds(chance, 0, 0, 1, 5)}
 
 
 def _node(knobs: Knobs, chance: Random, cluster: str, name: str) -> Node:
@@ -514,6 +526,9 @@ def _entry(
     candidates: tuple[tuple[str, int], ...] = ()
     if knobs.constraints and chance.random() < 0.2:
         candidates = ((chance.choice(clusters).name, 50),)
+    if knobs.moves == "on" and chance.random() < 0.7:
+        optional["lifetime_ms"] = 0
+        candidates = tuple((cluster.name, chance.choice([10, 40, 90])) for cluster in clusters)
     if knobs.width == "on":
         optional["level"] = chance.choice([1000, 1000, 100, 10000])
         optional["freezing_ms"] = _seconds(chance, 0, 5, 12, 30, 300)
@@ -528,10 +543,10 @@ def _entry(
         **optional,
     )
     names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]
-    work_ms = None
+    work = None
     if knobs.width == "on" and job.profile.is_elastic and runtime_ms is not None and chance.random() < 0.5:
-        runtime_ms, work_ms = None, 3 * runtime_ms
-    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work_ms=work_ms) for each in names]
+        runtime_ms, work = None, Work(3 * runtime_ms)
+    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work=work) for each in names]
 
 
 def _budgets(chance: Random, entries: list[ScriptJob]) -> tuple[Budget, ...]:
@@ -571,6 +586,9 @@ def _task_group(knobs: Knobs, chance: Random, name: str, *, is_first: bool) -> T
     whole_node = knobs.constraints and chance.random() < 0.12
     request = Request.of(given, gpu_milli=milli, whole_node=whole_node)
     most = initial + chance.choice([0, 1, 2, 6]) if knobs.width == "on" and knobs.elastic else initial
+    if knobs.benefit == "on" and chance.random() < 0.7:
+        stated = {width: chance.randint(1, 4 * width) for width in range(1, most + 1) if chance.random() < 0.6}
+        marks["speeds"] = speeds_of(stated, most) if stated else ()
     return TaskGroup(name=name, min=least, initial=initial, max=most, request=request, **marks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given
-from worlds import WIDTHS, scenarios
+from worlds import BENEFITS, WIDTHS, scenarios
 
 from muster.model import events as ev
 from muster.model.jobs import Running
@@ -13,12 +13,14 @@ from muster.sim.lines import dumps, lines
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 
+WORLDS = scenarios(WIDTHS) | scenarios(BENEFITS)
+
 
 def width(run: Running, group: str) -> int:
     return sum(task.group == group for task in run.tasks)
 
 
-@given(scenarios(WIDTHS))
+@given(WORLDS)
 def test_property_widths_stay_between_min_and_max(scenario: Scenario) -> None:
     simulation = Simulation(scenario, estimates=False)
     for _ in simulation:
@@ -27,7 +29,7 @@ def test_property_widths_stay_between_min_and_max(scenario: Scenario) -> None:
                 assert group.min <= width(run, group.name) <= group.max
 
 
-@given(scenarios(WIDTHS))
+@given(WORLDS)
 def test_property_no_width_changes_more_often_than_its_freezing_window_allows(scenario: Scenario) -> None:
     """Preemption and loss ignore the window, but start a new one."""
     simulation = Simulation(scenario, estimates=False)
@@ -46,7 +48,7 @@ def test_property_no_width_changes_more_often_than_its_freezing_window_allows(sc
                 changed[event.job, run.attempt] = now_ms
 
 
-@given(scenarios(WIDTHS))
+@given(WORLDS)
 def test_property_an_independent_checker_finds_no_fault_with_widths(scenario: Scenario) -> None:
     simulation = Simulation(scenario, estimates=False)
     problems: list[str] = []
@@ -55,7 +57,7 @@ def test_property_an_independent_checker_finds_no_fault_with_widths(scenario: Sc
         assert problems == []
 
 
-@given(scenarios(WIDTHS))
+@given(WORLDS)
 def test_property_at_a_frozen_clock_widths_come_to_rest(scenario: Scenario) -> None:
     """Who grows may bring its queue above its share, and so others a right: that takes a turn or two more."""
     simulation = Simulation(scenario, estimates=False)
@@ -64,7 +66,7 @@ def test_property_at_a_frozen_clock_widths_come_to_rest(scenario: Scenario) -> N
         assert any(not run.step(now_ms).plan.actions for _ in range(4))
 
 
-@given(scenarios(WIDTHS))
+@given(WORLDS)
 def test_property_turns_that_change_no_width_may_be_skipped(scenario: Scenario) -> None:
     def told(*, skips_turns: bool) -> list[str]:
         simulation = Simulation(scenario, skips_turns=skips_turns, estimates=False)

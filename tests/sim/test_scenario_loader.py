@@ -44,6 +44,7 @@ from muster.sim.scenario.jobs import MOST_JOBS
 from muster.sim.scenario.loader import load, parse
 from muster.sim.scenario.problems import Problem, ScenarioError
 from muster.sim.scenario.scenario import Scenario
+from muster.state.work import Work
 
 GIB = 1 << 30
 MINUTE = 60_000
@@ -1202,7 +1203,7 @@ def test_a_level_may_be_changed_while_a_job_runs() -> None:
 def test_work_is_told_in_task_hours() -> None:
     (one,) = parse(world("jobs: [{name: a, runtime: {work: 8h}, groups: [{name: g, min: 1, max: 4}]}]")).jobs
 
-    assert (one.runtime_ms, one.work_ms) == (None, 8 * HOUR)
+    assert (one.runtime_ms, one.work) == (None, Work(8 * HOUR))
 
 
 def test_jobs_with_gpus_get_the_cores_they_need_beside_them() -> None:

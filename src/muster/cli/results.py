@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,25 @@ class NoResult(Exception):
     """A result cannot be written where it should; the text says which and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a result will be, and where it is written: beside it, or there itself if it is no plain file."""
+
+    said: str  # the flag, for those who must be told that it cannot be written
+    target: str
+    draft: str
+
+    def take(self) -> None:
+        """What was written is whole: it gets its name."""
+        if self.draft != self.target:
+            with _writing(self.said):
+                os.replace(self.draft, self.target)
+
+
 class Results:
     """The results asked for. `follow` the simulation, then `keep` them."""
 
-    def __init__(self, report: str | None, tables: list[str] | None, name: str) -> None:
+    def __init__(self, report: Place | None, tables: list[Place], name: str) -> None:
         self._report = report
         self._tables = tables
         self._name = name
@@ -38,7 +53,7 @@ class Results:
 
     def follow(self, simulation: Simulation, ticks: Iterable[Tick]) -> Iterator[Tick]:
         """The same ticks, measured on their way."""
-        if self._report is None and self._tables is None:
+        if self._report is None and not self._tables:
             yield from ticks
             return
         from muster.sim.measures import Gauge
@@ -52,37 +67,40 @@ class Results:
         """Write what was asked for."""
         if self._gauge is None:
             return
-        measured = self._gauge.result()
+        measured, places = self._gauge.result(), [*self._tables]
         if self._report is not None:
             from muster.sim.report import page
 
             text = page(scenario, measured, self._name)
-            with _writing("--report"), open(self._report, "w", encoding="utf-8") as target:
+            with _writing(self._report.said), open(self._report.draft, "w", encoding="utf-8") as target:
                 target.write(text)
-        if self._tables is not None:
+            places.append(self._report)
+        if self._tables:
             from muster.sim.parquet import tables, write
 
-            for table, path in zip(tables(measured), self._tables, strict=True):
-                with _writing("--parquet"):
-                    write(table, path)
+            for table, place in zip(tables(measured), self._tables, strict=True):
+                with _writing(place.said):
+                    write(table, place.draft)
+        for place in places:
+            place.take()
 
 
 @contextmanager
-def results(file: str, *, report: str | None, parquet: str | None) -> Iterator[Results]:
-    """Places for the results, which get their names at the end if nothing went wrong. `file` is what is simulated."""
+def results(inputs: Sequence[str], *, report: str | None, parquet: str | None) -> Iterator[Results]:
+    """Places for the results. `inputs` are files that must stay as they are; the last is what is simulated."""
     with ExitStack() as stack:
-        report_place = None if report is None else stack.enter_context(_place(report, f"--report {report}", file))
-        table_places = None
+        page_place, table_places = None, []
+        if report is not None:
+            page_place = stack.enter_context(_place(report, f"--report {report}", inputs))
         if parquet is not None:
             said = f"--parquet {parquet}"
             if find_spec("pyarrow") is None:
                 raise NoResult(f"{said}: needs pyarrow: pip install 'muster-scheduler[parquet]'")
             stack.enter_context(_folder(parquet, said))
-            table_places = [
-                stack.enter_context(_place(os.path.join(parquet, name), said, file)) for name in _PARQUET_FILES
-            ]
-        name = "standard input" if file == "/dev/stdin" else os.path.basename(file)
-        yield Results(report_place, table_places, name)
+            paths = [os.path.join(parquet, name) for name in _PARQUET_FILES]
+            table_places = [stack.enter_context(_place(path, said, inputs)) for path in paths]
+        name = os.path.basename(inputs[-1]) if inputs else ""
+        yield Results(page_place, table_places, "standard input" if name == "stdin" else name)
 
 
 @contextmanager
@@ -100,42 +118,32 @@ def _writing(said: str) -> Iterator[None]:
 def _folder(path: str, said: str) -> Iterator[None]:
     """The folder is there; one that was made for this is gone again if nothing came of it."""
     is_new = not os.path.exists(path)
-    with _writing(said):
-        os.makedirs(path, exist_ok=True)
     try:
+        with _writing(said):
+            os.makedirs(path, exist_ok=True)
         yield
-    except BaseException:
+    finally:
         if is_new:
-            with suppress(OSError):
+            with suppress(OSError):  # something is in it
                 os.rmdir(path)
-        raise
 
 
 @contextmanager
-def _place(path: str, said: str, file: str) -> Iterator[str]:
-    """Where to write what will be at `path`: a new file beside it, or the thing itself if it is no plain file."""
-    if os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
+def _place(path: str, said: str, inputs: Sequence[str]) -> Iterator[Place]:
+    """A place for one file, with a draft that is gone at the end if it was not taken."""
+    if any(os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file) for file in inputs):
         raise NoResult(f"{said}: that is what is to be simulated")
     if os.path.isdir(path):
         raise NoResult(f"{said}: cannot be written: Is a directory")
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        yield path  # /dev/stdout, a pipe: nothing may take its place
+        yield Place(said, path, path)  # /dev/stdout, a pipe: nothing may take its place
         return
     target = os.path.realpath(path)  # a link stays a link
-    with _writing(said):
-        handle, draft = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target))
-    os.close(handle)
+    draft = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}.part")
     try:
-        yield draft
         with _writing(said):
-            os.chmod(draft, 0o666 & ~_umask())
-            os.replace(draft, target)
+            open(draft, "x").close()
+        yield Place(said, target, draft)
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(draft)
-
-
-def _umask() -> int:
-    now = os.umask(0o077)
-    os.umask(now)
-    return now

@@ -52,6 +52,16 @@ def run(file: str | None, output: str, asked: Asked) -> int:
 
 
 def _run(file: str | None, output: str, asked: Asked) -> int:
+    inputs = [path for path in (file, asked.trace and asked.trace["path"]) if path]
+    try:
+        with results(inputs, report=asked.report, parquet=asked.parquet) as kept:
+            return _run_for(kept, file, output, asked)
+    except NoResult as err:
+        print(err, file=sys.stderr)
+        return BAD_INPUT
+
+
+def _run_for(kept: Results, file: str | None, output: str, asked: Asked) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
         if asked.trace is not None:
@@ -70,12 +80,7 @@ def _run(file: str | None, output: str, asked: Asked) -> int:
         return BAD_INPUT
     if asked.why is not None:
         return _answer(scenario, output, asked)
-    try:
-        with results(file, report=asked.report, parquet=asked.parquet) as kept:
-            return _run_for(kept, scenario, file, output, asked)
-    except NoResult as err:
-        print(err, file=sys.stderr)
-        return BAD_INPUT
+    return _recorded(kept, scenario, file, output, asked)
 
 
 def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
@@ -92,7 +97,7 @@ def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
     return load_trace(Trace(**{**fields, "queue_by": by, "expected": expected}), around)
 
 
-def _run_for(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
+def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 
     def simulation(listener: Listener | None = None) -> Simulation:

@@ -19,7 +19,7 @@ from muster.model.snapshot import Snapshot
 
 def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = None) -> Plan:
     """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
-    others = list(_others(snapshot))
+    others, tells_why = list(_others(snapshot)), turns[0].tells_why
     reasons = {said.reason for _, said in others}
     if pooled is not None:  # a limit that keeps someone from borrowing may cease to
         turns[0].round.limited += pooled.borrowing.round.limited
@@ -29,10 +29,12 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
     return Plan(
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
-        verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
-        heads=_heads(snapshot, turns),
+        verdicts=_verdicts(turns, pooled, others, snapshot.fleet) if tells_why else {},
+        heads=_heads(snapshot, turns) if tells_why else {},
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
+        is_at_rest=pooled is None and turns[0].is_at_rest(),
+        refusals=turns[0].refusals() if pooled is None else None,
     )
 
 

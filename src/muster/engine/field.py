@@ -35,7 +35,7 @@ def field_on(moments: Sequence[Rooms], starts: Sequence[int], asks: Asks) -> Fie
         clusters=asks.clusters,
         starts=books.of(starts),
         signs=books.of([books.sign_of(tuple(births[: last + 1])) for last in range(len(births))]),
-        preference=books.of(()),
-        idle=books.of(()),
-        tasks=books.of(()),
+        preference=books.nothing,
+        idle=books.nothing,
+        tasks=books.nothing,
     )

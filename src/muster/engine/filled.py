@@ -45,6 +45,7 @@ class Filled:
         self._profile = columns.lane_profile[lanes]
         self._lifetime = columns.lifetime[started.rows]
         self._usage = shapes.usage[self._profile]
+        self._first_group, self._group_names, self._group_number = shapes.groups()
         self._queues, self._profiles, self._grounds = roll.queues.names, roll.profiles.names, grounds
         self._had = attempts
         self._clusters = grounds.cluster_names if clusters is None else clusters
@@ -98,7 +99,7 @@ class Filled:
     @cached_property
     def _many(self) -> Ints:
         """How many tasks each has."""
-        return np.diff(self.started.first_task, append=len(self.started.tasks))
+        return self.started.many_tasks()
 
     def _tasks(self, part: slice) -> Iterable[tuple[Task, ...]]:
         first, many, tasks = self.started.first_task[part], self._many[part], self.started.tasks
@@ -131,22 +132,6 @@ class Filled:
             )
         )
         return (tuple(made[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
-
-    @cached_property
-    def _first_group(self) -> Ints:
-        """The place of each profile's first group among all groups."""
-        return np.cumsum([0, *(len(profile.groups) for profile in self._profiles)])
-
-    @cached_property
-    def _group_names(self) -> tuple[str, ...]:
-        """The names that groups have."""
-        return tuple(dict.fromkeys(group.name for profile in self._profiles for group in profile.groups))
-
-    @cached_property
-    def _group_number(self) -> Ints:
-        """Which name each of all groups has."""
-        number = {name: place for place, name in enumerate(self._group_names)}
-        return np.array([number[group.name] for profile in self._profiles for group in profile.groups], np.int64)
 
 
 def _devices(devices: Ints) -> Iterable[tuple[int, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias, cast
@@ -60,6 +60,14 @@ class Shape:
     groups: tuple[int, ...]
     least: tuple[int, ...]
     clusters: tuple[str, ...]  # its candidates, most preferred first
+    _cells: dict[bool, tuple[Cells, Cells]] = field(default_factory=dict, repr=False)
+
+    def cells(self, *, listed: bool) -> tuple[Cells, Cells]:
+        """Its groups, and how many tasks each has at least, as kernels see them; nobody changes them."""
+        known = self._cells.get(listed)
+        if known is None:
+            known = self._cells[listed] = (cells_of(self.groups, listed=listed), cells_of(self.least, listed=listed))
+        return known
 
 
 class Grounds:

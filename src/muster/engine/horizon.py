@@ -323,10 +323,12 @@ class Horizon:
             rows, moments, stated = rows[is_before], moments[is_before], stated[is_before]
         size = _FIRST_TO_TRY
         while len(rows):
-            is_next = np.ones(len(rows), np.bool_)
-            if len(rows) > size:
-                is_next = moments <= np.partition(moments, size)[size]
-            order = np.flatnonzero(is_next)
+            if len(rows) <= size:
+                order = moments.argsort(kind="stable")
+                yield Ends(rows[order], moments[order], stated[order])
+                return
+            is_next = moments <= np.partition(moments, size)[size]
+            order = is_next.nonzero()[0]
             order = order[np.argsort(moments[order], kind="stable")]
             yield Ends(rows[order], moments[order], stated[order])
             rows, moments, stated = rows[~is_next], moments[~is_next], stated[~is_next]
@@ -345,6 +347,8 @@ class Horizon:
 
         Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
         """
+        if not self.promised:
+            return True
         order = sorted(self.promised.values(), key=lambda it: it.order)
         may_recall = stays == NONE and self.spare is None and self.withheld is None
         if may_recall and self._recall(order):

@@ -6,21 +6,19 @@ sees the ones before it. It is kept in columns, which the filling kernel reads a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
+from muster.engine.carried import Carried, mark_of, set_quota
 from muster.engine.kernels.filling import Books
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.shares import Shares
-from muster.model.flow import Account
-from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Running, Task, resources_of, usage_of
-from muster.model.policy import Policy
-from muster.model.resources import MICRO, Resources, Weights
+from muster.model.jobs import Job, Pending, Profile, Running, Task, resources_of, usage_of
+from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
-
-UNLIMITED = NEVER_MS
 
 
 class Holding:
@@ -30,13 +28,12 @@ class Holding:
     so that between two marks time alone puts nobody before another.
     """
 
-    __slots__ = ("_ledger", "budget_left", "entitled", "number", "state")
+    __slots__ = ("_ledger", "budget_left", "number", "state")
 
     def __init__(self, ledger: Ledger, state: QueueState, number: int) -> None:
         self._ledger = ledger
         self.state = state
         self.number = number
-        self.entitled = ledger.shares.entitled[state.queue.name]
         budget = state.queue.excess_budget
         self.budget_left = None if budget is None else budget - state.charged
 
@@ -55,6 +52,11 @@ class Holding:
     def weight(self) -> int:
         """The queue's weight."""
         return self.state.queue.weight
+
+    @property
+    def entitled(self) -> int:
+        """Its entitled share."""
+        return self._ledger.shares.entitled[self.state.queue.name]
 
     @property
     def nominal(self) -> int:
@@ -120,29 +122,56 @@ class Holding:
         return max(self.fixed_flow, self.fixed_usage + usage)
 
 
+class Holdings(Mapping[str, Holding]):
+    """What each queue holds, by name; made for those who are asked for."""
+
+    def __init__(self, ledger: Ledger, states: Sequence[QueueState], carried: Carried) -> None:
+        self._ledger = ledger
+        self._states = states
+        self._place_of, self._numbers = carried.place_of, carried.numbers
+        self._made: dict[str, Holding] = {}
+
+    def on(self, ledger: Ledger) -> Holdings:
+        """The same in another ledger."""
+        other = object.__new__(Holdings)
+        other.__dict__.update(self.__dict__)
+        other._ledger, other._made = ledger, {name: holding.on(ledger) for name, holding in self._made.items()}
+        return other
+
+    def __getitem__(self, name: str) -> Holding:
+        holding = self._made.get(name)
+        if holding is None:
+            place = self._place_of[name]
+            holding = self._made[name] = Holding(self._ledger, self._states[place], self._numbers[place])
+        return holding
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place_of)
+
+    def __len__(self) -> int:
+        return len(self._place_of)
+
+
 class Ledger:
     """The holdings of all queues and users in a turn. Queues have the numbers of the roll."""
 
     def __init__(self, snapshot: Snapshot, shares: Shares, roll: Roll, shapes: ShapeTable) -> None:
         self.shares = shares
         self.shapes = shapes
+        self.numbered = roll.queues.names  # queues by number
         self.weights: Weights = snapshot.policy.weights
         self._now_ms, self._half_time_ms = snapshot.now_ms, snapshot.policy.half_time_ms
         self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.flow_step_ms
         self._users = roll.users
         self._evicted: set[str] = set()
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
-        states = sorted(snapshot.queues, key=lambda state: state.queue.name)
-        numbers = [roll.queue_number(state.queue.name) for state in states]
         for name in self.quotas:
             self._users.number(name)
-        self.columns = self._opened(states, numbers, len(roll.queues), snapshot)
-        self.queues = {
-            state.queue.name: Holding(self, state, number) for state, number in zip(states, numbers, strict=True)
-        }
-        self.entitled = np.zeros(len(roll.queues), np.int64)  # by number
-        for holding in self.queues.values():
-            self.entitled[holding.number] = holding.entitled
+        self.columns = roll.carried.opened(
+            self._now_ms, shares.usage, shares.divisor, snapshot.policy, max(len(self._users), 1)
+        )
+        self._open_users(snapshot)
+        self.queues: Mapping[str, Holding] = Holdings(self, snapshot.queues, roll.carried)
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
             holding = self.queues[pending.job.queue]
@@ -155,69 +184,29 @@ class Ledger:
         other.__dict__.update(self.__dict__)
         other._evicted = set(self._evicted)
         other.columns = Books(*(column.copy() for column in self.columns))
-        other.queues = {name: holding.on(other) for name, holding in self.queues.items()}
+        assert isinstance(self.queues, Holdings)
+        other.queues = self.queues.on(other)
         return other
 
     def become(self, other: Ledger) -> None:
         """Be another ledger from now on, for all who know this one."""
         self.__dict__.update(other.__dict__)
 
-    def _opened(self, states: list[QueueState], numbers: list[int], many: int, snapshot: Snapshot) -> Books:
-        shapes, width = self.shapes, len(self.shapes.resources)
-        users = max(len(self._users), 1)
-        books = Books(
-            weight=np.ones(many, np.int64),
-            name_order=np.zeros(many, np.int64),
-            cordoned=np.zeros(many, np.int64),
-            flow=np.zeros(many, np.int64),
-            usage=np.zeros(many, np.int64),
-            started_usage=np.zeros(many, np.int64),
-            started_flow=np.zeros(many, np.int64),
-            started=np.zeros((many, width), np.int64),
-            held=np.zeros((many, width), np.int64),
-            quota=np.full((many, width), UNLIMITED, np.int64),
-            fixed_flow=np.zeros(many, np.int64),
-            fixed_usage=np.zeros(many, np.int64),
-            fixed_limit=np.full(many, UNLIMITED, np.int64),
-            nominal=np.zeros(many, np.int64),
-            has_budget=np.zeros(many, np.int64),
-            starts=np.zeros(many, np.int64),
-            user_held=np.zeros((users, width), np.int64),
-            user_quota=np.full((users, width), UNLIMITED, np.int64),
-            user_has_quota=np.zeros(users, np.int64),
-        )
-        for order, (state, number) in enumerate(zip(states, numbers, strict=True)):
-            self._open(books, state, number, snapshot.policy)
-            books.name_order[number] = order
+    def _open_users(self, snapshot: Snapshot) -> None:
+        books, shapes = self.columns, self.shapes
         for user in snapshot.users:
             number = self._users.number(user.user.name)
             books.user_has_quota[number] = 1
             books.user_held[number] = shapes.row(user.started + user.raced)
-            _set_quota(books.user_quota[number], user.user.quota, shapes)
-        return books
+            set_quota(books.user_quota[number], user.user.quota, shapes)
 
-    def _open(self, books: Books, state: QueueState, number: int, policy: Policy) -> None:
-        flow = state.account.flow_at(_mark(state.account, self._mark_ms), self._half_time_ms)
-        books.weight[number] = state.queue.weight
-        books.cordoned[number] = state.queue.cordoned
-        books.flow[number] = books.started_flow[number] = flow
-        books.usage[number] = books.started_usage[number] = state.account.usage
-        books.started[number] = self.shapes.row(state.started)
-        books.held[number] = self.shapes.row(state.started + state.raced)
-        books.fixed_flow[number] = state.fixed.flow_at(self._now_ms, self._half_time_ms)
-        books.fixed_usage[number] = state.fixed.usage
-        books.fixed_limit[number] = self._fixed_limit(state, policy)
-        books.nominal[number] = self.shares.nominal[state.queue.name]
-        books.has_budget[number] = state.queue.excess_budget is not None
-        _set_quota(books.quota[number], state.queue.quota, self.shapes)
-
-    def _fixed_limit(self, state: QueueState, policy: Policy) -> int:
-        """How much flow jobs without a lifetime may reach: a multiple of the nominal share, rounded once."""
-        if policy.over_share is None:
-            return UNLIMITED
-        weight, divisor = state.queue.weight, self.shares.divisor
-        limit = self.shares.usage * weight * policy.over_share // (max(divisor, weight) * MICRO)
-        return UNLIMITED if limit >= self.shares.usage else limit
+    @cached_property
+    def entitled(self) -> Ints:
+        """What each queue is entitled to, by number."""
+        entitled = np.zeros(len(self.columns.flow), np.int64)
+        for holding in self.queues.values():
+            entitled[holding.number] = holding.entitled
+        return entitled
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -249,12 +238,14 @@ class Ledger:
     def settle(self) -> None:
         """What the next turn would find: of queues that changed, flows are those of this very moment."""
         books = self.columns
-        for holding in self.queues.values():
+        if not self._evicted and not np.count_nonzero(books.starts):
+            return
+        started = {self.numbered[number] for number in books.starts.nonzero()[0].tolist()}
+        for holding in (self.queues[name] for name in started | self._evicted):
             number = holding.number
-            if books.starts[number] or holding.name in self._evicted:
-                flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
-                books.started_flow[number] = max(flow, holding.started_usage)
-                books.flow[number] = max(holding.started_flow, holding.usage)
+            flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
+            books.started_flow[number] = max(flow, holding.started_usage)
+            books.flow[number] = max(holding.started_flow, holding.usage)
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""
@@ -275,7 +266,7 @@ class Ledger:
         books, queue = self.columns, holding.number
         account, fixed = holding.state.account, holding.state.fixed
         # What never started leaves no flow.
-        flow = account.flow_at(_mark(account, self._mark_ms), self._half_time_ms)
+        flow = account.flow_at(mark_of(account, self._mark_ms), self._half_time_ms)
         books.flow[queue] = max(flow, holding.usage)
         books.fixed_flow[queue] = max(fixed.flow_at(self._now_ms, self._half_time_ms), holding.fixed_usage)
 
@@ -335,14 +326,3 @@ class Ledger:
             books, queue, gone = self.columns, holding.number, self.least_usage(job)
             books.fixed_usage[queue] -= gone
             books.fixed_flow[queue] = max(books.fixed_flow[queue] - gone, books.fixed_usage[queue])
-
-
-def _set_quota(row: Ints, quota: Mapping[str, int], shapes: ShapeTable) -> None:
-    for name, most in quota.items():
-        if name in shapes.resources:
-            row[shapes.resources[name]] = most
-
-
-def _mark(account: Account, mark_ms: int) -> int:
-    """The last mark, or when usage last changed if that is later."""
-    return max(mark_ms, account.as_of_ms)

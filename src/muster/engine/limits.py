@@ -61,8 +61,10 @@ def charge_for(job: Job, holding: Holding, ledger: Ledger) -> int:
     return job.lifetime_ms * usage
 
 
-def widths_within_quota(job: Job, ledger: Ledger, *, is_admitted: bool) -> dict[str, int]:
+def widths_within_quota(job: Job, ledger: Ledger, *, is_admitted: bool) -> Mapping[str, int]:
     """The width each group may start with: its initial, as far as quotas allow beyond min."""
+    if job.profile.is_rigid:
+        return job.profile.least_widths
     holding, least = ledger.queues[job.queue], NOTHING if is_admitted else job.profile.least
     quotas = [(holding.state.queue.quota, holding.held + least)]
     if (of_user := ledger.held_by_user(job.user)) is not None:
@@ -126,6 +128,8 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
 
 def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:
     facts: dict[str, str]
+    if not holding.state.queue.quota and job.user not in ledger.quotas:
+        return None
     if over := first_over(holding.held + asks, holding.state.queue.quota, job.profile.least):
         facts = {"queue": holding.name, **over}
         name = over["resource"]

@@ -7,6 +7,7 @@ of the round, and its queue offers its next job of another profile; a limit clos
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 
 _STARTS_PER_NODE = 8
+_WORTH_KEEPING = 1024  # lanes: fewer are lined up anew as fast as that is written down
 _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 
@@ -63,7 +65,7 @@ class Lines:
         self._shapes = shapes
         self._ours, self._whose = ours, whose
         self._face = face
-        self.columns = filling.Roll(*roll.columns())
+        self.columns = roll.columns()
         order = policy.order
         self.rules = Rules(
             now=now_ms,
@@ -78,6 +80,7 @@ class Lines:
             by_waited=order.waited,
             by_sojourn=order.sojourn,
             patience_ms=order.patience_ms,
+            floor_ms=order.floor_ms,
             unknown_ms=policy.unknown_end_ms,
             mark=policy.order_mark_ms(now_ms),
         )
@@ -90,30 +93,31 @@ class Lines:
             never_fits=shapes.never_fits,
             is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
             is_full=np.zeros(len(shapes.usage), np.int64),
-            scarce=np.full(len(shapes.usage), NONE, np.int64),
-            scarce_at=np.full(len(shapes.usage), NONE, np.int64),
-            delays=np.zeros(len(shapes.usage), np.int64),
-            delays_at=np.full(len(shapes.usage), NONE, np.int64),
+            scarce=np.empty(len(shapes.usage), np.int64),
+            scarce_at=_nones(len(shapes.usage)),
+            delays=np.empty(len(shapes.usage), np.int64),
+            delays_at=_nones(len(shapes.usage)),
         )
+        # What is empty here is written before it is read: by `reopen`, or by the kernels that line up and order.
         self.lines = filling.Lines(
-            heap=np.zeros(lanes, np.int64),
-            begin=np.zeros(queues, np.int64),
-            many=np.zeros(queues, np.int64),
-            cursor=np.full(lanes, NONE, np.int64),
+            heap=np.empty(lanes, np.int64),
+            begin=np.empty(queues, np.int64),
+            many=np.empty(queues, np.int64),
+            cursor=_nones(lanes),
             first=self.columns.lane_first.copy(),
-            order=np.zeros((lanes, 5), np.int64),
+            order=np.empty((lanes, 5), np.int64),
             out=np.zeros(len(self.columns.submit), np.uint8),
-            is_asked=self._asked(queues).astype(np.uint8),
-            aside=np.full((queues, profiles), NOBODY, np.int64),
-            aside_count=np.zeros(queues, np.int64),
-            head=np.full(queues, NONE, np.int64),
-            stale=np.ones(queues, np.uint8),
-            first_head=np.full(queues, NONE, np.int64),
-            tie=np.full(1, NONE, np.int64),
-            queues=np.zeros(queues, np.int64),
+            is_asked=self._asked(queues).view(np.uint8),
+            aside=np.empty((queues, profiles), np.int64),
+            aside_count=np.empty(queues, np.int64),
+            head=_nones(queues),
+            stale=np.empty(queues, np.uint8),
+            first_head=_nones(queues),
+            tie=_nones(1),
+            queues=np.empty(queues, np.int64),
             offering=np.zeros(1, np.int64),
-            flow_with=np.zeros(queues, np.int64),
-            usage_with=np.zeros(queues, np.int64),
+            flow_with=np.empty(queues, np.int64),
+            usage_with=np.empty(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
         # Whoever is set aside, and on an empty fleet about as many starts as this.
@@ -138,6 +142,16 @@ class Lines:
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
 
+    @property
+    def has_started(self) -> bool:
+        """Whether the last call started anyone."""
+        return bool(self._done.size[0])
+
+    @property
+    def has_left_aside(self) -> bool:
+        """Whether the last call set anyone aside."""
+        return bool(self._done.size[2])
+
     def started(self) -> Started:
         """Whom the last call started."""
         done = self._done
@@ -150,11 +164,9 @@ class Lines:
             tasks=done.tasks[:tasks].copy(),
         )
 
-    def left_aside(self, promised: Iterable[str]) -> Asides | None:
+    def left_aside(self, promised: Iterable[str]) -> Asides:
         """Whom the last call set aside by itself."""
         done, count = self._done, int(self._done.size[2])
-        if not count:
-            return None
         rows = done.aside_row[:count].copy()
         known, lifetime = self.columns.known[rows], self.columns.lifetime[rows]
         bounds = np.where((known == NONE) & (lifetime != NONE), np.maximum(lifetime, 1), known)
@@ -172,6 +184,10 @@ class Lines:
     def care(self, may_reserve: list[int], takers: Takers) -> Care:
         """Who must be looked at when blocked."""
         queues = len(self.lines.begin)
+        if takers.givers is None and not takers.overtaken:
+            return _care_of_nobody(queues, len(self._shapes.resources))._replace(
+                may_reserve=np.array(may_reserve, np.int64), lowest_class=takers.lowest_class
+            )
         care = Care(
             may_reserve=np.array(may_reserve, np.int64),
             is_below=np.zeros(queues, np.int64),
@@ -263,6 +279,9 @@ class Lines:
 
     def _line_up_as_before(self) -> None:
         """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
+        if len(self.lines.heap) < _WORTH_KEEPING:
+            self._line_up()
+            return
         columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), self._how()
         known = self._roll.lined_up(how)
         if known is None:
@@ -320,11 +339,12 @@ class Lines:
         counts = (columns.lane_count > 0) & (submitted > since_ms)
         if self._ours is not None:
             counts &= self._ours[columns.lane_profile]
-        if cordoned.any():
+        if np.count_nonzero(cordoned):
             counts &= cordoned[columns.lane_queue] == 0
-        if (self.shapes.never_fits == 1).any():
+        if np.count_nonzero(self.shapes.never_fits > 0):
             counts &= self.shapes.never_fits[columns.lane_profile] != 1
-        return int(submitted.min(where=counts, initial=ALWAYS)) if counts.any() else None
+        found = submitted[counts]
+        return int(found.min()) if len(found) else None
 
     def take(self, job: Job) -> None:
         """The job was started or got a reservation."""
@@ -354,17 +374,39 @@ class Lines:
         self.lines.stale[number] = 1
 
 
+def _nones(size: int) -> Ints:
+    nones = np.empty(size, np.int64)
+    nones.fill(NONE)
+    return nones
+
+
+@lru_cache(maxsize=8)
+def _care_of_nobody(queues: int, resources: int) -> Care:
+    """Nobody takes from anyone. Kernels only read it."""
+    nothing, always = np.zeros(queues, np.int64), np.full(queues, ALWAYS, np.int64)
+    return Care(
+        may_reserve=np.zeros(2, np.int64),
+        is_below=nothing,
+        gives=nothing,
+        entitled=np.zeros((queues, resources), np.int64),
+        gives_class=always,
+        gives_priority=always,
+        lowest_class=ALWAYS,
+        was_overtaken=np.zeros(1, np.uint8),
+    )
+
+
 def _nothing_done(room: int) -> filling.Started:
     return filling.Started(
         size=np.zeros(4, np.int64),
-        row=np.zeros(room, np.int64),
-        cluster=np.zeros(room, np.int64),
-        above_nominal=np.zeros(room, np.uint8),
-        first_task=np.zeros(room, np.int64),
-        tasks=np.zeros((8 * room, placing.TASK), np.int64),
-        aside_row=np.zeros(room, np.int64),
-        aside_why=np.zeros(room, np.int64),
-        aside_flow=np.zeros(room, np.int64),
+        row=np.empty(room, np.int64),
+        cluster=np.empty(room, np.int64),
+        above_nominal=np.empty(room, np.uint8),
+        first_task=np.empty(room, np.int64),
+        tasks=np.empty((8 * room, placing.TASK), np.int64),
+        aside_row=np.empty(room, np.int64),
+        aside_why=np.empty(room, np.int64),
+        aside_flow=np.empty(room, np.int64),
     )
 
 
@@ -378,7 +420,7 @@ def _with_more_room(done: filling.Started) -> filling.Started:
 
 
 def _no_limits(queues: int, room: int) -> Limits:
-    return Limits(np.zeros(queues, np.int64), *(np.full((queues, room), NONE, np.int64) for _ in range(4)))
+    return Limits(np.zeros(queues, np.int64), *(np.empty((queues, room), np.int64) for _ in range(4)))
 
 
 def _with_room(limits: Limits) -> Limits:

@@ -9,7 +9,7 @@ from muster.engine.kernels import suited_to
 from muster.engine.ledger import Ledger
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
-from muster.engine.shares import shares
+from muster.engine.shares import Shares
 from muster.engine.typical import measure_of
 from muster.model.jobs import NEVER_MS
 from muster.model.snapshot import Snapshot
@@ -24,7 +24,11 @@ class Opened:
         self.shapes = self.roll.shapes(snapshot.policy.weights)
         all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with())
         self.runs = Runs.of(snapshot, self.roll)
-        self.ledger = Ledger(snapshot, shares(snapshot, all_fit=all_fit), self.roll, self.shapes)
+        self.roll.carried.catch_up(snapshot, self.roll, self.shapes)
+        divided = Shares(snapshot, self.roll.carried.divisor(snapshot), all_fit=all_fit)
+        if snapshot.fleet.pools and not all_fit:  # on one empty fleet for all, so not by several threads
+            _ = divided.wanted
+        self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks.
         self.face = suited_to(len(self.roll) + 16 * len(snapshot.nodes))

@@ -58,13 +58,18 @@ class Placer:
 
     def place(self, profile: Profile, cluster: str, widths: Mapping[str, int]) -> Tasks | None:
         """The widest placement from min up to `widths`, taken from the span; None, with nothing taken, if min fails."""
-        shape, wanted = self.grounds.shape_of(profile), [widths[group.name] for group in profile.groups]
+        shape = self.grounds.shape_of(profile)
+        groups, least = shape.cells(listed=self.books.listed)
+        wanted, reached, many = least, least, profile.tasks_min  # of the least, nothing else is ever reached
+        if widths is not profile.least_widths:
+            numbers = [widths[group.name] for group in profile.groups]
+            wanted, reached, many = self.books.of(numbers), self.books.of(numbers), max(sum(numbers), many)
         count = self.books.kernels.place(
-            *self.span.cells(max(sum(wanted), sum(shape.least))),
-            self.books.of(shape.groups),
-            self.books.of(shape.least),
-            self.books.of(wanted),
-            self.books.of(wanted),
+            *self.span.cells(many),
+            groups,
+            least,
+            wanted,
+            reached,
             self.grounds.cluster_number[cluster],
             self.column,
         )
@@ -147,7 +152,7 @@ class Headcount:
         self._span = placer.span
         self._books = books = placer.books
         shape = placer.grounds.shape_of(profile)
-        self._groups, self._least = books.of(shape.groups), books.of(shape.least)
+        self._groups, self._least = shape.cells(listed=books.listed)
         self._where = (placer.grounds.cluster_number[cluster], placer.column)
         self._totals = blank_cells(len(shape.groups), listed=books.listed)
         self._counts = blank_cells(len(shape.groups) * len(placer.grounds.names), listed=books.listed)

@@ -17,10 +17,13 @@ from muster.model.snapshot import Snapshot
 _WORTH_THREADS = 10_000  # queued jobs and nodes
 
 
-def plan(snapshot: Snapshot, threads: int | None = None) -> Plan:
-    """Decide one turn. Pools are decided in so many threads, or as many as suit; the plan is the same."""
+def plan(snapshot: Snapshot, threads: int | None = None, *, tells_why: bool = True) -> Plan:
+    """Decide one turn. Pools are decided in so many threads, or as many as suit; the plan is the same.
+
+    `tells_why`: whether verdicts are wanted; without them the actions are the same, and cheaper.
+    """
     if not snapshot.fleet.pools:
-        return closed(snapshot, [_alone(snapshot)])
+        return closed(snapshot, [_alone(snapshot, tells_why=tells_why)])
     opened = Opened(snapshot)
     pooled = Pooled(snapshot, opened, _threads(snapshot, opened) if threads is None else threads)
     return closed(snapshot, pooled.turns, pooled)
@@ -37,10 +40,11 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
     return _alone(snapshot).horizon.now.books.tallies()
 
 
-def _alone(snapshot: Snapshot) -> Turn:
+def _alone(snapshot: Snapshot, *, tells_why: bool = True) -> Turn:
     opened = Opened(snapshot)
-    whole = replace(snapshot, policy=policy_in(snapshot.policy, snapshot.fleet))
-    turn = Turn(whole, opened, opened.ledger)
+    policy = policy_in(snapshot.policy, snapshot.fleet)
+    whole = snapshot if policy is snapshot.policy else replace(snapshot, policy=policy)
+    turn = Turn(whole, opened, opened.ledger, tells_why=tells_why)
     turn.settle()
     turn.grow()
     return turn

@@ -93,7 +93,7 @@ class Present:
     def residents(self) -> Ints:
         """The rows of those who were here when the turn began."""
         is_resident = self.resident.table.cells[runs.MANY, : self._base] > 0
-        return np.flatnonzero(is_resident if self._are_here is None else is_resident & self._are_here)
+        return (is_resident if self._are_here is None else is_resident & self._are_here).nonzero()[0]
 
     def run(self, row: int) -> Running:
         """The attempt in a row; only for those that were not started by filling."""
@@ -149,12 +149,19 @@ class Present:
 
     def moves_of(self, rows: Ints, grounds: Grounds, asks: Asks) -> tuple[Ints, Ints]:
         """The tasks of rows as kernels see them: group, node, devices; and for each row how many come by its end."""
-        tasks, owner = self._tasks_of(rows)
+        first_group = np.asarray(asks.first_group)[self.column(runs.PROFILE, rows)]
+        is_simple = not self.fresh.size and self.resident.table.are_single and not np.count_nonzero(rows < 0)
+        if is_simple:
+            tasks = self.resident.table.tasks[self.resident.table.cells[runs.FIRST, rows]]
+        else:
+            tasks, owner = self._tasks_of(rows)
+            first_group = first_group[owner]
         moves = np.empty((len(tasks), TASK), np.int64)
-        groups = np.asarray(asks.first_group)[self.column(runs.PROFILE, rows)][owner] + tasks[:, runs.GROUP]
-        moves[:, 0] = np.asarray(asks.groups)[groups]
+        moves[:, 0] = np.asarray(asks.groups)[first_group + tasks[:, runs.GROUP]]
         moves[:, 1] = self.resident.on(grounds)[tasks[:, runs.NODE]]
         moves[:, 2] = tasks[:, runs.DEVICES]
+        if is_simple:
+            return moves, np.arange(1, len(rows) + 1)
         if self._astride:  # what lies on nodes of other pools changes nothing here
             is_here = moves[:, 1] >= 0
             moves, owner = moves[is_here], owner[is_here]

@@ -16,7 +16,9 @@ from weakref import ref
 
 import numpy as np
 
+from muster.engine.carried import Carried
 from muster.engine.columns import Columns, Sight
+from muster.engine.kernels.filling import Roll as RollColumns
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
@@ -31,25 +33,6 @@ _LOOKS = 64
 _ASKED = 256  # names at most of which most nobody needs any more
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
-
-
-class RollColumns(NamedTuple):
-    """The columns of a roll. -1 stands for none: no lifetime, no known run time, no next row."""
-
-    lane_queue: Ints
-    lane_profile: Ints
-    lane_class: Ints
-    lane_priority: Ints
-    lane_first: Ints
-    lane_next: Ints  # the next lane of the same queue
-    lane_count: Ints
-    queue_lane: Ints  # the first lane of each queue
-    submit: Ints
-    rank: Ints  # order among jobs of one submit time; 0: not worked out yet
-    lifetime: Ints
-    known: Ints
-    user: Ints
-    next: Ints
 
 
 class Traits(NamedTuple):
@@ -124,8 +107,10 @@ class Roll:
         self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
+        self._columns: tuple[tuple[int, int, int], RollColumns] | None = None
         self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
         self._shapes: ShapeTable | None = None
+        self.carried = Carried()  # what queues hold, from turn to turn
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Roll:
@@ -157,12 +142,19 @@ class Roll:
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
         other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), [], []
+        other.carried, other._columns = Carried(), None
         return other
 
     # -- reading ---------------------------------------------------------------------------------------
 
     def columns(self) -> RollColumns:
         """The columns as they are now; they change with the roll."""
+        epochs = (self._rows.epoch, self._lanes.epoch, self._heads.epoch)
+        if self._columns is None or self._columns[0] != epochs:
+            self._columns = (epochs, self._columns_now())
+        return self._columns[1]
+
+    def _columns_now(self) -> RollColumns:
         rows, lanes = self._rows.array, self._lanes.array
         return RollColumns(
             lane_queue=lanes("queue"),

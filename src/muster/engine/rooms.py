@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, cir
 
 # To read a node's room, to index it and to look at it takes about as long as to place some tasks.
 _TASKS_PER_NODE = 16
+_WORTH_KEEPING = 256  # nodes: fewer are indexed anew as fast as an index is copied
 _CIRCLES = 128
 _MOMENTS = 4  # at first
 
@@ -102,7 +103,7 @@ class Books:
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
-        self._circles = self.of(())
+        self._circles = self.nothing = self.of(())
         self.no_index = self.of((0,))
         self.now = self.new_moment()
         rooms, empties = floor.cells(listed=self.listed)
@@ -218,7 +219,7 @@ class Books:
         log = answer + tasks * placing.TASK
         head = (len(moments), sign, scratch, answer, log, 0, 0, *moments)
         trial = new_cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
-        trial[: len(head)] = self.of(head)
+        trial[: len(head)] = cast(Any, head)
         return trial
 
 
@@ -290,7 +291,8 @@ class Rooms:
         """Index the nodes, or say the same as the last turn did if nothing has moved since."""
         grounds, kept = self.books.grounds, floor.index()
         if kept is None:
-            floor.keep_index(grounds.copy_of(self.index()))
+            if len(grounds.names) >= _WORTH_KEEPING:
+                floor.keep_index(grounds.copy_of(self.index()))
             return
         self._index = grounds.index_like(kept)
         self.books.cells[self.moment - 1] = 1

@@ -48,13 +48,14 @@ class RunTable:
         self.overtook: dict[int, tuple[str, ...]] = {}
         self.preempted_by: dict[int, tuple[str, ...]] = {}
         self._tasks = 0
+        self._gangs = 0
         self._free_rows: list[int] = []
         self._free_tasks: dict[int, list[int]] = {}
 
     def copy(self) -> RunTable:
         """The same rows, to go on by themselves."""
         other = RunTable()
-        other.size, other._tasks = self.size, self._tasks
+        other.size, other._tasks, other._gangs = self.size, self._tasks, self._gangs
         other.cells, other.tasks = self.cells.copy(), self.tasks.copy()
         other.who, other._free_rows = self.who.copy(), self._free_rows.copy()
         other.overtook, other.preempted_by = self.overtook.copy(), self.preempted_by.copy()
@@ -69,14 +70,21 @@ class RunTable:
         self.tasks[first : first + len(tasks)] = tasks
         self.cells[:, row] = (*numbers, first, len(tasks))
         self.who[row] = run
+        self._gangs += len(tasks) != 1
         if run.overtook:
             self.overtook[row] = run.overtook
         if run.preempted_by:
             self.preempted_by[row] = run.preempted_by
         return row
 
+    @property
+    def are_single(self) -> bool:
+        """Whether everyone has just one task."""
+        return not self._gangs
+
     def extend(self, cells: Ints, tasks: Ints, who: Sequence[int]) -> None:
         """Many more attempts at once; FIRST of `cells` counts from the first of `tasks`."""
+        self._gangs += len(tasks) != len(who)
         if not self.size:  # nothing to add to: they are ours from now on
             self.size, self._tasks = len(who), len(tasks)
             self.cells, self.tasks, self.who = cells, tasks, list(who)
@@ -92,6 +100,7 @@ class RunTable:
         first, many = self.cells[FIRST:, row].tolist()
         self._free_tasks.setdefault(many, []).append(first)
         self._free_rows.append(row)
+        self._gangs -= many != 1
         self.cells[MANY, row] = 0
         self.who[row] = None
         self.overtook.pop(row, None)

@@ -5,6 +5,9 @@ The table lives as long as its roll: a profile gets its row when it is first see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +24,14 @@ Ints = npt.NDArray[np.int64]
 _UNKNOWN = -1
 
 
+class Groups(NamedTuple):
+    """The groups of profiles: where those of each profile begin, the names they have, and which of those each has."""
+
+    first: Ints
+    names: tuple[str, ...]
+    number: Ints
+
+
 class ShapeTable:
     """The profiles there are. `resources` are numbered in order of appearance."""
 
@@ -33,11 +44,13 @@ class ShapeTable:
         self.asks_gpu = np.zeros(0, np.int64)
         self.is_rigid = np.zeros(0, np.int64)
         self.is_elastic = np.zeros(0, np.int64)
+        self.has_elastic = False
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
         self._fleet: Fleet | None = None
         self._asks: dict[Grounds, tuple[int, bool, Asks]] = {}
         self._homes: tuple[Fleet, int, Ints] | None = None
+        self._groups: tuple[int, Groups] | None = None
 
     def number(self, profile: Profile) -> int:
         """The number of a profile; its row is there."""
@@ -63,8 +76,9 @@ class ShapeTable:
         for number, profile in enumerate(profiles, self._known):
             self.usage[number] = least_usage_of(profile, self.weights)
             self.asks_gpu[number] = profile.asks_gpu
-            self.is_rigid[number] = all(group.min == group.initial for group in profile.groups)
+            self.is_rigid[number] = profile.is_rigid
             self.is_elastic[number] = profile.is_elastic
+            self.has_elastic = self.has_elastic or profile.is_elastic
             self.never_fits[number] = _UNKNOWN
             self.least[number] = self.row(profile.least)
         self._known = size
@@ -75,9 +89,13 @@ class ShapeTable:
             self._fleet = fleet
             self.never_fits[:] = _UNKNOWN
         waiting = waiting_with[: self._known]
-        for number in np.flatnonzero((self.never_fits[: len(waiting)] == _UNKNOWN) & (waiting > 0)):
+        in_question = waiting > 0
+        in_question &= self.never_fits[: len(waiting)] != 0  # or they are known to fit
+        if not np.count_nonzero(in_question):
+            return True
+        for number in (in_question & (self.never_fits[: len(waiting)] == _UNKNOWN)).nonzero()[0]:
             self.never_fits[number] = never_fits(fleet, self.profiles.names[number]) is not None
-        return not bool(((self.never_fits[: len(waiting)] == 1) & (waiting > 0)).any())
+        return not np.count_nonzero(self.never_fits[: len(waiting)][in_question])
 
     def asks_of(self, grounds: Grounds, *, listed: bool) -> Asks:
         """What the profiles ask of the nodes."""
@@ -88,6 +106,12 @@ class ShapeTable:
             asks = asks_of(grounds, self.profiles.names, listed=listed)
             self._asks[grounds] = (self._known, listed, asks)
         return asks
+
+    def groups(self) -> Groups:
+        """The groups of all profiles, one after the other."""
+        if self._groups is None or self._groups[0] != self._known:
+            self._groups = (self._known, _groups_of(self.profiles.names[: self._known]))
+        return self._groups[1]
 
     def homes(self, fleet: Fleet) -> Ints:
         """The pool that jobs of each profile belong to, by its place among the parts of the fleet."""
@@ -109,6 +133,16 @@ class ShapeTable:
     def resources_of(self, row: Ints) -> Resources:
         """Such a row as a value."""
         return Resources({name: int(row[place]) for name, place in self.resources.items() if row[place]})
+
+
+def _groups_of(profiles: Sequence[Profile]) -> Groups:
+    names = tuple(dict.fromkeys(group.name for profile in profiles for group in profile.groups))
+    number = {name: place for place, name in enumerate(names)}
+    return Groups(
+        first=np.cumsum([0, *(len(profile.groups) for profile in profiles)]),
+        names=names,
+        number=np.array([number[group.name] for profile in profiles for group in profile.groups], np.int64),
+    )
 
 
 def _widened(column: Ints, room: int) -> Ints:

@@ -8,8 +8,8 @@ given more than they ask for (demand-capped weighted max-min).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
@@ -18,18 +18,49 @@ from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import QueueState, Snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Shares in micro-units of usage. `divisor` is the sum of weights that nominal shares are divided by."""
+    """Shares in micro-units of usage. `divisor` is the sum of weights that nominal shares are divided by.
 
-    capacity: Resources
-    usage: int
-    divisor: int
-    nominal: Mapping[str, int]
-    entitled: Mapping[str, int]
-    wanted: Mapping[str, Resources]
-    weights: Mapping[str, int]
-    _by_resource: dict[str, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
+    Who wants what, and is entitled to what, is worked out when someone asks: many turns never do.
+    """
+
+    def __init__(self, snapshot: Snapshot, divisor: int, *, all_fit: bool) -> None:
+        self.capacity = Floor.of(snapshot).capacity()
+        self.usage = snapshot.policy.weights.usage(self.capacity)
+        self.divisor = divisor
+        self._snapshot = snapshot
+        self._all_fit = all_fit
+        self._by_resource: dict[str, dict[str, int]] = {}
+
+    @cached_property
+    def weights(self) -> Mapping[str, int]:
+        """The weight of each queue."""
+        return {state.queue.name: state.queue.weight for state in self._snapshot.queues}
+
+    @cached_property
+    def nominal(self) -> Mapping[str, int]:
+        """The nominal share of each queue."""
+        usage, divisor = self.usage, self.divisor
+        return {name: usage * weight // divisor if divisor else usage for name, weight in self.weights.items()}
+
+    @cached_property
+    def wanted(self) -> Mapping[str, Resources]:
+        """What each queue wants and could have."""
+        queues, fleet = self._snapshot.queues, self._snapshot.fleet
+        never = {} if self._all_fit else {state.queue.name: _never(state, fleet) for state in queues}
+        return {
+            state.queue.name: (state.demand - never.get(state.queue.name, NOTHING))
+            .capped(state.queue.quota)
+            .lowest(self.capacity)
+            for state in queues
+        }
+
+    @cached_property
+    def entitled(self) -> Mapping[str, int]:
+        """The entitled share of each queue."""
+        weigh = self._snapshot.policy.weights.usage
+        demands = {name: weigh(resources) for name, resources in self.wanted.items()}
+        return entitled_shares(demands, self.weights, self.usage)
 
     def entitled_to(self, resource: str) -> Mapping[str, int]:
         """Each queue's entitled part of one resource: the same division, by what is wanted of it."""
@@ -39,27 +70,10 @@ class Shares:
         return self._by_resource[resource]
 
 
-def shares(snapshot: Snapshot, *, all_fit: bool = False) -> Shares:
-    """Both shares of every queue. `all_fit`: every queued job is known to fit some empty cluster."""
-    whole = Floor.of(snapshot).capacity()
-    usage = snapshot.policy.weights.usage(whole)
+def shares(snapshot: Snapshot) -> Shares:
+    """Both shares of every queue."""
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
-    never = {} if all_fit else {state.queue.name: _never(state, snapshot.fleet) for state in snapshot.queues}
-    wanted = {
-        state.queue.name: (state.demand - never.get(state.queue.name, NOTHING)).capped(state.queue.quota).lowest(whole)
-        for state in snapshot.queues
-    }
-    demands = {name: snapshot.policy.weights.usage(resources) for name, resources in wanted.items()}
-    weights = {state.queue.name: state.queue.weight for state in snapshot.queues}
-    return Shares(
-        capacity=whole,
-        usage=usage,
-        divisor=divisor,
-        nominal={name: usage * weight // divisor if divisor else usage for name, weight in weights.items()},
-        entitled=entitled_shares(demands, weights, usage),
-        wanted=wanted,
-        weights=weights,
-    )
+    return Shares(snapshot, divisor, all_fit=False)
 
 
 def counts_as_living(state: QueueState, snapshot: Snapshot) -> bool:

@@ -35,6 +35,14 @@ class Started(NamedTuple):
     first_task: Ints
     tasks: Ints
 
+    def many_tasks(self) -> Ints:
+        """How many tasks each has."""
+        many = np.empty_like(self.first_task)
+        np.subtract(self.first_task[1:], self.first_task[:-1], out=many[:-1])
+        if len(many):
+            many[-1] = len(self.tasks) - self.first_task[-1]
+        return many
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
@@ -107,7 +115,7 @@ class Stays(Present):
         cells[runs.END] = np.where(known == NONE, NEVER_MS, self.now_ms + known)
         cells[runs.LIFETIME] = columns.lifetime[started.rows]
         cells[runs.FIRST] = started.first_task
-        cells[runs.MANY] = np.diff(started.first_task, append=len(started.tasks))
+        cells[runs.MANY] = started.many_tasks()
         tasks = np.zeros((len(started.tasks), runs.TASK_COLUMNS), np.int64)
         tasks[:, : runs.ABOVE] = started.tasks
         tasks[:, runs.NODE] = nodes[tasks[:, runs.NODE]]
@@ -150,29 +158,43 @@ class Stays(Present):
 
     @cached_property
     def ends(self) -> Ends:
-        """When everyone is taken to leave."""
-        if not self._is_as_found:
-            return self._ends()
+        """When everyone is taken to leave: those who were there as the turn found them, and those it started."""
         step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
-        return self.known(("ends", step_ms, least_ms), self._ends_and_until)
+        ends = self.known(("ends", step_ms, least_ms), self._ends_and_until)
+        if self.fresh.size:
+            rows = self.fresh.cells[runs.MANY, : self.fresh.size].nonzero()[0]
+            more = self._ends_of(self.fresh, rows)
+            ends = Ends(
+                np.concatenate((ends.rows, rows + self._base)),
+                np.concatenate((ends.moments, more.moments)),
+                np.concatenate((ends.stated, more.stated)),
+            )
+        if self._gone:
+            stay = ~np.isin(ends.rows, list(self._gone))
+            ends = Ends(ends.rows[stay], ends.moments[stay], ends.stated[stay])
+        return ends
 
     def _ends_and_until(self) -> tuple[Ends, int]:
-        """When everyone is taken to leave, and until when that holds: guesses move on, and who overruns is guessed."""
-        ends, step_ms = self._ends(), self.policy.reestimate_ms
+        """When those of the snapshot are taken to leave, and until when that holds: guesses move on, and who overruns
+        is guessed."""
+        ends, step_ms = self._ends_of(self.resident.table, self.residents), self.policy.reestimate_ms
         stated = ends.moments[ends.stated]
         return ends, min(self.now_ms - self.now_ms % step_ms + step_ms, int(stated.min(initial=NEVER_MS)))
 
-    def _ends(self) -> Ends:
-        """When everyone is taken to leave.
+    def _ends_of(self, table: RunTable, rows: Ints) -> Ends:
+        """When those in these rows of a table are taken to leave.
 
         Those whose end nobody knows, or who overran it, have as long to go as they have run, at least 10 minutes;
         counted in steps of 10 s, so that a reservation does not move with every tick of the clock.
         """
-        ends, rows = self._whole(runs.END), np.flatnonzero(self._alive)
-        now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
-        guesses = now_ms + np.maximum(now_ms - self._whole(runs.STARTED), self.policy.unknown_end_ms)
+        ends = table.cells[runs.END, rows]
         stated = (ends > self.now_ms) & (ends < NEVER_MS)
-        return Ends(rows, np.where(stated, ends, guesses)[rows], stated[rows])
+        guesses = (~stated).nonzero()[0]
+        if len(guesses):
+            now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
+            age_ms = now_ms - table.cells[runs.STARTED, rows[guesses]]
+            ends[guesses] = now_ms + np.maximum(age_ms, self.policy.unknown_end_ms)
+        return Ends(rows, ends, stated)
 
     def ends_as_seen_by(self, job: Job, rights: Rights | None, cluster: str) -> Ends:
         """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them."""
@@ -181,7 +203,7 @@ class Stays(Present):
         if len(self.resident.clusters) > 1:
             here = self.column(runs.CLUSTER, rows) == number
             rows, moments, stated = rows[here], moments[here], stated[here]
-        guesses = np.flatnonzero(~stated)
+        guesses = (~stated).nonzero()[0]
         if not len(guesses):
             return Ends(rows, moments, stated)
         lifetime = self.column(runs.LIFETIME, rows[guesses])
@@ -215,7 +237,7 @@ class Stays(Present):
 
     def next_stated_end(self) -> int | None:
         """The first end that was stated and is still to come."""
-        first_ms = int(np.where(self.ends.stated, self.ends.moments, NEVER_MS).min(initial=NEVER_MS))
+        first_ms = int(self.ends.moments[self.ends.stated].min(initial=NEVER_MS))
         return first_ms if first_ms < NEVER_MS else None
 
     def has_guess_since(self, started_ms: int) -> bool:
@@ -226,7 +248,7 @@ class Stays(Present):
     def guesses_reach(self, moment_ms: int) -> int | None:
         """When the first guess that lies before a moment comes to lie there; None if there is none."""
         is_before = ~self.ends.stated & (self.ends.moments < moment_ms)
-        if not is_before.any():
+        if not np.count_nonzero(is_before):
             return None
         started_ms = int(self.column(runs.STARTED, self.ends.rows[is_before]).min())
         since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
@@ -237,7 +259,7 @@ class Stays(Present):
         rows = self.ends.rows[~self.ends.stated]
         tasks, owner = self._tasks_of(rows)
         numbers = {self.resident.nodes.number(name): name for name in nodes}
-        hit = np.flatnonzero(np.isin(tasks[:, runs.NODE], list(numbers)))
+        hit = (np.isin(tasks[:, runs.NODE], list(numbers))).nonzero()[0]
         where: dict[int, set[str]] = {}
         for task in hit.tolist():
             where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])
@@ -313,7 +335,7 @@ class Stays(Present):
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:
-        rows = np.flatnonzero(self._gives)
+        rows = self._gives.nonzero()[0]
         return rows, self.column(runs.QUEUE, rows)
 
     @cached_property

@@ -32,9 +32,11 @@ class Table:
         self._is_side_by_side = side_by_side
         self._size = 0
         self._room = _ROWS
+        self.epoch = 0  # changes when columns are other arrays than before
         self._open()
 
     def _open(self) -> None:
+        self.epoch += 1
         wide, narrow = self._names
         columns = self._wide.T if self._is_side_by_side else self._wide
         self._columns: dict[str, _Column] = dict(zip(wide, columns, strict=False))

@@ -31,8 +31,10 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
+from muster.engine.refusals import Refused
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -45,15 +47,19 @@ from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
+_OUT_OF_ROOM = {Reason.NO_ROOM, Reason.WOULD_DELAY}
+
 
 class Turn:
     """The books of one pool's turn. Every step reads what the steps before it wrote.
 
     The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
+    `tells_why`: whether anyone wants to know why others wait.
     """
 
-    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger, *, tells_why: bool = True) -> None:
         self.snapshot = snapshot
+        self.tells_why = tells_why
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
@@ -71,6 +77,7 @@ class Turn:
         self._waited = len(self.roll) + len(opened.snapshot.pending)  # in any pool, when the turn began
         self.minutes = Minutes()
         self._care_as_of: object = None
+        self.mover = Mover(snapshot)
 
     def settle(self) -> None:
         """Steps 2 to 4 until nothing changes any more."""
@@ -93,6 +100,8 @@ class Turn:
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self._heard_aged = False
+        self._looked_in_vain = False
+        self.move()
         self.keep_promises()
         self.hear_the_aged()
         self.fill()
@@ -105,7 +114,20 @@ class Turn:
         evicted, acted = self._before
         if self.minutes.changes == acted or Reason.RATE_LIMIT in self.round.reasons:
             return False
-        return self.minutes.gave_way > evicted or self.may_answer()
+        if self.minutes.gave_way > evicted:
+            return True
+        return self.may_answer() and (self.tells_why or not self._is_settled())
+
+    def _is_settled(self) -> bool:
+        """Whether another round would only say more of those who wait, and do nothing.
+
+        The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow
+        decides who may start.
+        """
+        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.has_elastic:
+            return False
+        is_for_good = len(self.pending) <= 1 and self.pending.keys() == self.horizon.promised.keys()
+        return is_for_good and not (self._heard_aged or self._looked_in_vain or Reason.BUDGET in self.round.reasons)
 
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
@@ -118,6 +140,11 @@ class Turn:
     def horizon(self) -> Horizon:
         """The room now and at every promised moment."""
         return self.finder.horizon
+
+    def move(self) -> None:
+        """Jobs in clusters they would rather not be in go to better ones, unless room is promised for good."""
+        if not self.pending:
+            self.mover.move(self.finder, self.minutes)
 
     # -- 2. promises -----------------------------------------------------------------------------------
 
@@ -207,15 +234,20 @@ class Turn:
     def _fill_by_itself(self, field: Field) -> Job | None:
         """Let filling go on as far as it can by itself; the head that needs a careful look, None at the end."""
         job = self.lines.next_to_look_at(self.ledger.columns, self._care(), field, self.minutes.starts)
-        self._note_started(self.lines.started())
-        if (asides := self.lines.left_aside(sorted(self.horizon.promised))) is not None:
-            self._note_set_aside(asides)
+        if self.lines.has_started:
+            self._note_started(self.lines.started())
+        if self.lines.has_left_aside:
+            if self.tells_why or self.policy.over_share is not None or not self._are_promises_firm():
+                self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
+            else:
+                self.round.reasons |= _OUT_OF_ROOM
         return job
+
+    def _are_promises_firm(self) -> bool:
+        return all(it.reservation.is_firm for it in self.horizon.promised.values())
 
     def _note_started(self, started: Started) -> None:
         """Filling started jobs by itself: the ledger and the rooms are written already."""
-        if not len(started.rows):
-            return
         grounds = self.horizon.now.books.grounds
         filled = Filled(started, self.roll, self.ledger.shapes, grounds, self.snapshot.attempts)
         self.horizon.stays.start_all(started, grounds)
@@ -241,13 +273,17 @@ class Turn:
         return self._last_care
 
     def _who_needs_care(self) -> Care:
-        promised, policy = self.horizon.promised.values(), self.policy
-        kinds = [int(self.finder.width.may_anyone_shrink())] * 2
-        if not any(kinds) and len(promised) < policy.reservations_in_all:
+        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self._who_may_reserve()
+        return self.lines.care(kinds, self.finder.who_may_take())
+
+    def _who_may_reserve(self) -> list[int]:
+        """Whether CPU and GPU jobs may still have a reservation in some cluster."""
+        promised, policy, kinds = self.horizon.promised.values(), self.policy, [0, 0]
+        if len(promised) < policy.reservations_in_all:
             for kind in (False, True):
                 taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
-                kinds[kind] = any(taken.count(name) < policy.reservations for name in self.fleet.clusters)
-        return self.lines.care(kinds, self.finder.who_may_take())
+                kinds[kind] = int(any(taken.count(name) < policy.reservations for name in self.fleet.clusters))
+        return kinds
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
@@ -277,6 +313,8 @@ class Turn:
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
             self.lines.take(job)
+        else:
+            self._looked_in_vain = True
         self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
@@ -413,11 +451,38 @@ class Turn:
     # -- 6. closing ------------------------------------------------------------------------------------
 
     def wakes_ms(self, others: set[Reason]) -> tuple[int | None, int | None]:
-        """When time alone could change what was said of those who wait, and when a width; `others` wait as well."""
+        """When time alone could change what was said of those who wait, and when a width or a place of those who run;
+        `others` wait as well."""
         self.round.reasons |= others
-        self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        if self.tells_why:
+            self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
-        return waits_ms, self.finder.width.wake_ms(self.horizon)
+        widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
+        return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
+
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do until time wakes us, once what was decided is done.
+
+        Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic
+        may grow.
+        """
+        is_plain = (
+            self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools and self.policy.move_points is None
+        )
+        return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
+
+    def refusals(self) -> Refused | None:
+        """Whom the turn would refuse, if that can be told: nobody gives way."""
+        if self.tells_why or not self.is_at_rest():
+            return None
+        return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
+
+    def _who_may_reserve_later(self) -> tuple[bool, bool]:
+        """Whether CPU and GPU jobs that come later may have a reservation: of those that rest on guesses each may."""
+        if any(name not in self.pending for name in self.horizon.promised):
+            return True, True
+        cpu, gpu = self._who_may_reserve()
+        return bool(cpu), bool(gpu)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

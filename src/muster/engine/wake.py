@@ -94,11 +94,14 @@ def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
     """Whether some queue has less than its share, and another one something that may give way."""
     gives = horizon.stays.givers.many > 0
     givers = int(gives.sum())
-    return any(it.started_usage < it.entitled and givers > gives[it.number] for it in ledger.queues.values())
+    if not givers:
+        return False
+    is_below = ledger.columns.started_usage < ledger.entitled
+    return bool((is_below & (givers > gives[: len(is_below)])).any())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:
-    return any(holding.flow > holding.usage for holding in ledger.queues.values())
+    return bool((ledger.columns.flow > ledger.columns.usage).any())
 
 
 def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[str, int, Reason]]) -> Iterator[int]:

@@ -49,6 +49,7 @@ class Fleet:
     __slots__ = (
         "_areas",
         "_by_cluster",
+        "_candidates",
         "_domains",
         "_homes",
         "_matching",
@@ -93,6 +94,7 @@ class Fleet:
         self._matching: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._open: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._domains: dict[str, tuple[Domain, ...]] = {}
+        self._candidates: dict[tuple[tuple[tuple[str, int], ...], bool], tuple[str, ...]] = {}
 
     def scarce(self, resources: Resources) -> list[tuple[str, int]]:
         """Of the resources asked for, those that are limited at all, and how much there is with all nodes empty."""
@@ -101,6 +103,12 @@ class Fleet:
 
     def candidates(self, profile: Profile, *, silent: bool = False) -> tuple[str, ...]:
         """The clusters a job may go to, most preferred first; silent ones only when asked for."""
+        known = self._candidates.get((profile.clusters, silent))
+        if known is None:
+            known = self._candidates[profile.clusters, silent] = self._candidates_of(profile, silent=silent)
+        return known
+
+    def _candidates_of(self, profile: Profile, *, silent: bool) -> tuple[str, ...]:
         wanted = dict(profile.clusters) or {name: cluster.preference for name, cluster in self.clusters.items()}
         known = [name for name in wanted if name in self.clusters and (silent or not self.clusters[name].silent)]
         return tuple(sorted(known, key=lambda name: (-wanted[name], name)))

@@ -19,7 +19,11 @@ from muster.model.width import FREEZING_MS, NORMAL, Serving
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGroup:
-    """Identical tasks of a job; min <= initial <= max."""
+    """Identical tasks of a job; min <= initial <= max.
+
+    `speeds`, if anyone stated how the job scales: how many times as fast as with one task it is at each width from 1 to
+    max, in micro-units (model/scaling.py).
+    """
 
     name: str
     min: int
@@ -30,6 +34,7 @@ class TaskGroup:
     max_hops: int | None = None
     prefers_close: bool = False
     decides: bool = True
+    speeds: tuple[int, ...] = ()
 
     @property
     def is_close(self) -> bool:
@@ -64,6 +69,9 @@ class Profile:
     most: Resources = field(init=False, repr=False, compare=False)
     least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
     is_elastic: bool = field(init=False, repr=False, compare=False)
+    is_rigid: bool = field(init=False, repr=False, compare=False)  # it starts with its min, and nothing else
+    asks_gpu: bool = field(init=False, repr=False, compare=False)  # GPU and CPU jobs have their reservations apart
+    tasks_min: int = field(init=False, repr=False, compare=False)  # how many tasks must start together
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,20 +85,13 @@ class Profile:
         object.__setattr__(self, "most", most)
         object.__setattr__(self, "least_widths", {group.name: group.min for group in self.groups})
         object.__setattr__(self, "is_elastic", any(group.min < group.max for group in self.groups))
+        object.__setattr__(self, "is_rigid", all(group.min == group.initial for group in self.groups))
+        object.__setattr__(self, "asks_gpu", least.get(GPU) > 0)
+        object.__setattr__(self, "tasks_min", sum(group.min for group in self.groups))
         object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool)))
 
     def __hash__(self) -> int:
         return self._hash
-
-    @property
-    def asks_gpu(self) -> bool:
-        """GPU jobs and CPU jobs have their reservations apart."""
-        return self.least.get(GPU) > 0
-
-    @property
-    def tasks_min(self) -> int:
-        """How many tasks must start together."""
-        return sum(group.min for group in self.groups)
 
     def group(self, name: str) -> TaskGroup:
         """The group of that name."""

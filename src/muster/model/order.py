@@ -32,6 +32,7 @@ class Order:
     waited: int = 0
     sojourn: int = 0
     patience_ms: int = 1
+    floor_ms: int = 1  # a run time counts as no less
 
     @property
     def is_by_arrival(self) -> bool:
@@ -52,11 +53,12 @@ class Order:
         """Where a job stands: the smaller, the sooner."""
         if self.is_by_arrival:
             return 0
+        expected_ms = max(expected_ms, self.floor_ms)
         return (
-            self.expected * lg(max(expected_ms, 1))
+            self.expected * lg(expected_ms)
             + self.size * lg(max(usage, 1))
             - self.waited * lg(waited_ms + self.patience_ms)
-            - self.sojourn * lg(max(waited_ms + expected_ms, 1))
+            - self.sojourn * lg(waited_ms + expected_ms)
         )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from muster.model.jobs import Reservation, Task
+from muster.model.jobs import Job, Reservation, Task
 from muster.model.reasons import Facts, Reason
 from muster.model.snapshot import Snapshot
 
@@ -83,6 +83,7 @@ class Why(Enum):
     ROOM = "room"  # a job that waits starts in it
     LOAD = "load"  # more is in use than may be, or than the calendar leaves
     EVENNESS = "evenness"  # one was served much more than another, which takes its place
+    BENEFIT = "benefit"  # a task is worth much more to another
 
 
 class Resize(NamedTuple):
@@ -99,7 +100,17 @@ class Resize(NamedTuple):
     by: tuple[str, ...] = ()
 
 
-Action = Evict | Return | Admit | Start | Promise | Resize
+class Move(NamedTuple):
+    """A running job goes on as a new attempt in another cluster. All who move leave their places before any comes."""
+
+    job: str
+    attempt: int
+    cluster: str
+    tasks: tuple[Task, ...]
+    charge: int = 0
+
+
+Action = Evict | Return | Admit | Start | Promise | Resize | Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +196,20 @@ class Verdicts(Mapping[str, Verdict]):
         return dict, (dict(self),)
 
 
+class Refusals(Protocol):
+    """Whom a turn would have refused, had they been there."""
+
+    def hold_for(self, job: Job) -> bool:
+        """Whether the job would only wait, and change nothing for others, if it came now and nothing else happened."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
 
     `wake_ms` is the first later moment at which time alone could change the decision. `waits_ms` counts only what
-    could change for those who wait: widths of those who run may change for ever.
+    could change for those who wait: widths of those who run may change for ever. `is_at_rest`: once its actions are
+    carried out there is nothing more to do until then.
     """
 
     now_ms: int
@@ -199,6 +218,8 @@ class Plan:
     heads: Mapping[str, str] = field(default_factory=dict)
     wake_ms: int | None = None
     waits_ms: int | None = None
+    is_at_rest: bool = field(default=False, repr=False, compare=False)
+    refusals: Refusals | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_empty(self) -> bool:

@@ -25,6 +25,13 @@ class Preemption(Enum):
     DRY_RUN = "dry-run"
 
 
+class WidthRule(Enum):
+    """Who is made wider: who was served least, or who gains most by it."""
+
+    VIRTUAL_TIME = "virtualTime"
+    BENEFIT = "benefit"
+
+
 class Timed(Protocol):
     """What anyone told us about how long a job stays."""
 
@@ -64,6 +71,9 @@ class Policy:
     elastic_every_ms: int | None = 5 * SECOND_MS  # None: widths change by preemption and loss only
     max_load: int = MICRO  # of a cluster, that growth may fill
     uneven_percent: int = 200  # of the least served: who has more gives one up
+    width: WidthRule = WidthRule.VIRTUAL_TIME
+    resize_cost_ms: int = 0  # for which a job stands still when its width changes
+    move_points: int | None = None  # of preference, for which jobs move between clusters; None: nobody moves
     calendar: tuple[Window, ...] = ()
     cores_per_gpu: int = 0  # millicores
     placement: Placement = TIGHTEST

@@ -182,6 +182,11 @@ class Resources:
         return f"Resources({self._amounts!r})"
 
 
+def counted(amounts: Mapping[str, int]) -> Resources:
+    """Resources with these amounts, which were counted: whole numbers, none below zero."""
+    return _made({name: amounts[name] for name in sorted(amounts) if amounts[name]})
+
+
 def total(parts: Iterable[Resources]) -> Resources:
     """The sum of many."""
     amounts: dict[str, int] = {}

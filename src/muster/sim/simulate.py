@@ -44,6 +44,7 @@ class Tick:
 class Simulation:
     """One scenario on its way. Iterate over it; `state` is the world after the last tick.
 
+    `tells_why`: whether to tell why jobs wait; if nobody wants to know, turns that do nothing are not even taken.
     `estimates`: whether to forecast starts on the way (None: in small scenarios). `listener`: hears everything, the
     opening of the world included.
     """
@@ -53,13 +54,14 @@ class Simulation:
         scenario: Scenario,
         *,
         skips_turns: bool = True,
+        tells_why: bool = True,
         estimates: bool | None = None,
         listener: Listener | None = None,
     ) -> None:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
         self.runtimes = {
-            entry.job.id: entry.runtime_ms if entry.work_ms is None else Work(entry.work_ms) for entry in scenario.jobs
+            entry.job.id: entry.runtime_ms if entry.work is None else entry.work for entry in scenario.jobs
         }
         self.state = State(scenario.policy)
         self.state.listener = listener
@@ -67,7 +69,14 @@ class Simulation:
             self.state.apply(event, 0)
         races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}
         opaque = SimulatedClusters(self.state, races) if races else None
-        self.run = Run(self.state, self._runtime, skips_turns=skips_turns, opaque=opaque)
+        self.run = Run(
+            self.state,
+            self._runtime,
+            skips_turns=skips_turns,
+            tells_why=tells_why,
+            opaque=opaque,
+            rounds_ms=scenario.rounds_ms,
+        )
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
@@ -84,7 +93,7 @@ class Simulation:
             if until_ms is not None and now_ms > until_ms:
                 return
             moment = self.run.step(now_ms)
-            yield Tick(moment=moment, notices=self._notices(moment))
+            yield Tick(moment=moment, notices=self._notices(moment) if self.run.tells_why else ())
             if now_ms == until_ms and not self.run.is_due(now_ms):
                 return
 

@@ -14,10 +14,11 @@ from muster.state.tally import Measure, Meter, Tally
 
 
 class QueueBooks:
-    """One queue as events left it, last in use at `active_ms`. `state` is cached until something changes."""
+    """One queue as events left it, last in use at `active_ms`. `frozen`: its state, until something changes."""
 
-    def __init__(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> None:
+    def __init__(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int, changed: list[QueueBooks]) -> None:
         self.queue = queue
+        self._changed = changed
         self._roll = roll
         self._account = Meter(half_time_ms)
         self._fixed = Meter(half_time_ms)
@@ -28,12 +29,13 @@ class QueueBooks:
         self.active_ms = now_ms
         self._jobs = 0
         self._changes = 0
-        self._frozen: QueueState | None = None
+        self.frozen: QueueState | None = None
+        changed.append(self)
 
     def state(self) -> QueueState:
         """The queue as a frozen value."""
-        if self._frozen is None:
-            self._frozen = QueueState(
+        if self.frozen is None:
+            self.frozen = QueueState(
                 queue=self.queue,
                 account=self._account.account(),
                 fixed=self._fixed.account(),
@@ -44,7 +46,7 @@ class QueueBooks:
                 lanes=Made(partial(self._lanes, self._changes)),
                 raced=self._raced.amounts(),
             )
-        return self._frozen
+        return self.frozen
 
     def _lanes(self, changes: int) -> tuple[Lane, ...]:
         """The lanes as they were after so many changes."""
@@ -64,63 +66,104 @@ class QueueBooks:
         """How much of a resource its jobs ask for."""
         return self._demand.get(name)
 
-    def fork(self, roll: Roll) -> QueueBooks:
-        """A copy that can go its own way, with its jobs on another roll."""
+    def fork(self, roll: Roll, changed: list[QueueBooks]) -> QueueBooks:
+        """A copy that can go its own way, with its jobs on another roll; it says when it changes."""
         other = object.__new__(QueueBooks)
         other.__dict__.update(
             {name: part.copy() if isinstance(part, Meter | Tally) else part for name, part in self.__dict__.items()}
         )
-        other._roll, other._frozen = roll, None
+        other._roll, other.frozen, other._changed = roll, None, changed
+        changed.append(other)
         return other
+
+    def _change(self) -> None:
+        if self.frozen is not None:
+            self.frozen = None
+            self._changed.append(self)
 
     def set_queue(self, queue: Queue) -> None:
         """The queue's settings changed."""
         self.queue = queue
-        self._frozen = None
+        self._change()
 
     def join(self, job: Job) -> None:
         """A job stands in line."""
         self._changes += 1
         self._roll.add(job)
         self._demand.add(job.profile.most, 1)
-        self._frozen = None
+        self._change()
 
     def leave(self, job: Job) -> None:
         """A job left the line; until `ask_no_more` it asks for all it may get as before."""
         self._changes += 1
         self._roll.remove(job.id)
-        self._frozen = None
+        self._change()
 
     def ask_no_more(self, profile: Profile) -> None:
         """A job that stood in line once asks for nothing any more."""
         self._demand.add(profile.most, -1)
-        self._frozen = None
+        self._change()
 
     def charge(self, amount: int) -> None:
         """The excess budget pays (or, below zero, gets back)."""
         if amount:
             self._charged += amount
-            self._frozen = None
+            self._change()
 
     def use(self, measure: Measure, now_ms: int, *, sign: int) -> None:
         """Tasks that measure so much start (sign +1) or end (-1)."""
         self._account.change(sign * measure.usage, now_ms)
         self._started.add(measure.resources, sign)
-        self._frozen = None
+        self._change()
 
     def hold_raced(self, resources: Resources, *, sign: int) -> None:
         """A race begins (sign +1) or is over (-1) for its job: the quota pays, once, at the largest specialisation."""
         self._raced.add(resources, sign)
-        self._frozen = None
+        self._change()
 
     def fix(self, usage: int, now_ms: int) -> None:
         """A job without a lifetime started, or (below zero) ended: its min counts as fixed, or no longer."""
         self._fixed.change(usage, now_ms)
-        self._frozen = None
+        self._change()
 
     def touch(self, now_ms: int, jobs: int) -> int:
         """The queue is in use; `jobs` of it came (or, below zero, went). How many it has now."""
         self.active_ms = now_ms
         self._jobs += jobs
-        self._frozen = None
+        self._change()
         return self._jobs
+
+
+class Books(dict[str, QueueBooks]):
+    """The books of all queues, and their states as a snapshot has them: only those that changed are made anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: list[QueueBooks] = []
+        self._states: dict[str, QueueState] = {}
+        self.have_budgets = False  # whether any queue ever had an excess budget
+
+    def fork(self, roll: Roll) -> Books:
+        """A copy that can go its own way, with its jobs on another roll."""
+        other = Books()
+        for name, books in self.items():
+            other[name] = books.fork(roll, other._changed)
+        other.have_budgets = self.have_budgets
+        return other
+
+    def set(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> bool:
+        """A queue was made or changed; whether it is new."""
+        is_new = queue.name not in self
+        if is_new:
+            self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
+        else:
+            self[queue.name].set_queue(queue)
+        self.have_budgets = self.have_budgets or queue.excess_budget is not None
+        return is_new
+
+    def states(self) -> tuple[QueueState, ...]:
+        """Every queue as a frozen value."""
+        for books in self._changed:
+            self._states[books.queue.name] = books.state()
+        self._changed.clear()
+        return tuple(self._states.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.model.jobs import Job, Running
+from muster.model.jobs import Running
 from muster.model.width import Serving
 
 
@@ -19,10 +19,11 @@ class Elastic:
         other._runs, other._least = dict(self._runs), self._least
         return other
 
-    def enter(self, job: Job, usage: int, now_ms: int) -> Serving | None:
-        """What the job, which starts now and uses so much, was given so far; None if it is not elastic."""
-        if not job.profile.is_elastic:
-            return None
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def enter(self, usage: int, now_ms: int) -> Serving:
+        """What an elastic job, which starts now and uses so much, was given so far."""
         return Serving(entered=self._least_virtual(now_ms), since_ms=now_ms, usage=usage)
 
     def note(self, run: Running) -> None:

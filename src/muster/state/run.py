@@ -16,7 +16,7 @@ from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Reservation, Running
-from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
@@ -38,13 +38,26 @@ class Moment:
 
 
 class Run:
-    """A world that runs by itself: a state, an agenda of things to come, and turns in between."""
+    """A world that runs by itself: a state, an agenda of things to come, and turns in between.
+
+    `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
+    wait (`tells_why`), none that would do nothing.
+    With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
+    """
 
     def __init__(
-        self, state: State, runtime: Runtime, *, skips_turns: bool = True, opaque: OpaqueClusters | None = None
+        self,
+        state: State,
+        runtime: Runtime,
+        *,
+        skips_turns: bool = True,
+        tells_why: bool = True,
+        opaque: OpaqueClusters | None = None,
+        rounds_ms: int = 1,
     ) -> None:
         self.state = state
         self.skips_turns = skips_turns
+        self.tells_why = tells_why
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
@@ -54,6 +67,8 @@ class Run:
         self._works = Works()
         self._due: dict[str, int | None] = {}  # of jobs that work: when they are done as things stand
         self._moved_ms = 0
+        self._rounds_ms = rounds_ms
+        self.done_ms: dict[str, int] = {}  # when jobs are really done, which is heard of in the next round
         self._last: Plan | None = None
         self._forgets_ms: int | None = None
         for run in state.running.values():
@@ -67,7 +82,11 @@ class Run:
 
     def expect(self, at_ms: int, event: ev.Event) -> None:
         """Something will happen. At one moment ends come first, then the rest in the order expected."""
-        heappush(self._agenda, (at_ms, 1, next(self._sequence), "", event))
+        heappush(self._agenda, (self._round_at(at_ms), 1, next(self._sequence), "", event))
+
+    def _round_at(self, moment_ms: int) -> int:
+        """The first round not before that moment."""
+        return -(-moment_ms // self._rounds_ms) * self._rounds_ms
 
     def _expect_end(self, run: Running) -> None:
         runtime_ms, limit_ms = self._runtime_ms(run), run.job.time_limit_ms
@@ -76,14 +95,16 @@ class Run:
             runtime_ms, end = limit_ms, ev.JobFailed(job=run.job.id, attempt=run.attempt, cause="time limit")
         if runtime_ms is not None:
             place = (run.job.key, run.attempt, next(self._sequence))
-            heappush(self._agenda, (run.started_ms + runtime_ms, 0, 0, place, end))
+            self.done_ms[run.job.id] = run.started_ms + runtime_ms
+            heappush(self._agenda, (self._round_at(run.started_ms + runtime_ms), 0, 0, place, end))
 
     def _runtime_ms(self, run: Running) -> int | None:
         """How long the attempt runs in all, if it stays as wide as it is."""
         runtime = self._runtime(run)
         if not isinstance(runtime, Work):
             return runtime
-        end_ms = self._due[run.job.id] = self._works.ends_ms(run, runtime, max(self.state.now_ms, run.started_ms))
+        end_ms = self._works.ends_ms(run, runtime, max(self.state.now_ms, run.started_ms))
+        self._due[run.job.id] = None if end_ms is None else self._round_at(end_ms)
         return None if end_ms is None else end_ms - run.started_ms
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
@@ -97,17 +118,23 @@ class Run:
         if last is None:
             return event_ms
         turn_ms = self.state.policy.turn_ms
-        if not last.is_empty or not self.skips_turns:
+        if not self.skips_turns or not self._has_come_to_rest(last):
             look_ms: int | None = last.now_ms + turn_ms
         else:
             look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
         if until_ms is None and event_ms is None and self._is_settled(last):
             return None
-        forgets_ms = self.state.forgets_queue_ms()
+        forgets_ms = self._forgets()
         if forgets_ms is not None:
             forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
         moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
         return min(moments, default=None)
+
+    def _forgets(self) -> int | None:
+        """When a queue stops counting in nominal shares, if that could matter to anyone."""
+        if self.skips_turns and not self.tells_why and not self.state.minds_nominal:
+            return None
+        return self.state.forgets_queue_ms()
 
     def _is_settled(self, last: Plan) -> bool:
         """Whether nothing more can change by itself for those who wait; widths of others may change for ever."""
@@ -129,31 +156,47 @@ class Run:
             if self._is_timely(event, at_ms):
                 happened += self._happen(event, now_ms)
         happened += self._race_on(now_ms)
-        if self._decides_as_before(now_ms) and self._last is not None:
-            self._last = replace(self._last, now_ms=now_ms)
-            return Moment(now_ms=now_ms, events=tuple(happened), plan=self._last)
+        if (skipped := self._skipped(now_ms)) is not None:
+            self._last = skipped
+            return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot)
+        plan = decide(snapshot, tells_why=self.tells_why)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
             snapshot.settle()
             self.watch(snapshot, plan)
         self.state.has_news = False
-        self._forgets_ms = self.state.forgets_queue_ms()
+        self._forgets_ms = self._forgets()
         happened += self._carry_out(plan, now_ms)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms
         self._last = plan
+        if self._has_come_to_rest(plan):
+            self.state.has_news = False
+            self.state.patience.refusals = None if self.tells_why else plan.refusals
         return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
 
-    def _decides_as_before(self, now_ms: int) -> bool:
-        """Whether a turn would only say again what the last one said: there is nothing to do."""
+    def _has_come_to_rest(self, plan: Plan) -> bool:
+        """Whether a turn after this plan would do, and say, nothing new."""
+        return plan.is_empty or (plan.is_at_rest and not self.tells_why)
+
+    def _skipped(self, now_ms: int) -> Plan | None:
+        """The plan of a turn that need not be taken: nobody waits, or it would only say again what the last one said.
+
+        None if the turn must be taken.
+        """
         last = self._last
-        if not self.skips_turns or last is None or self.state.has_news or not last.is_empty:
-            return False
+        if not self.skips_turns:
+            return None
+        if self.state.is_idle:
+            return Plan(now_ms=now_ms)
+        if last is None or self.state.has_news or not self._has_come_to_rest(last):
+            return None
         moments = [moment for moment in (last.wake_ms, self._forgets_ms) if moment is not None]
-        return now_ms < min(moments, default=now_ms + 1)
+        if now_ms >= min(moments, default=now_ms + 1):
+            return None
+        return replace(last, now_ms=now_ms, actions=())
 
     # -- what happens ----------------------------------------------------------------------------------
 
@@ -183,7 +226,9 @@ class Run:
         return list(events)
 
     def _follow(self, event: ev.Event) -> None:
-        """A job that works is done sooner or later than thought when its width changed."""
+        """A job that works is done sooner or later than thought when its width changed, or it was stopped."""
+        if isinstance(event, ev.JobRequeued):
+            self._works.stop(event.job, self.state.now_ms)
         if isinstance(event, ev.JobResized) and event.job in self._due and event.job in self.state.running:
             self._expect_end(self.state.running[event.job])
 
@@ -253,6 +298,12 @@ class Run:
     def _carry_out(self, plan: Plan, now_ms: int) -> list[ev.Event]:
         """Every action of a plan, in order. Room is free the moment a task is evicted."""
         happened: list[ev.Event] = []
+        for action in plan.actions:
+            if isinstance(action, Move):
+                left = ev.JobRequeued(job=action.job, attempt=action.attempt - 1, cause="moved")
+                self.state.apply(left, now_ms)
+                self._follow(left)
+                happened.append(left)
         for place, action in enumerate(plan.actions):
             for event in self._results(action, place, now_ms):
                 self.state.apply(event, now_ms)
@@ -289,13 +340,23 @@ class Run:
                     borrowed=self.state.lender(action.job, action.tasks),
                 )
                 return [started] if pending is not None else [_admitted(action, place), started]
+            case Move():
+                protected_ms = now_ms + self.state.policy.protected_ms
+                started = ev.JobStarted(
+                    job=action.job,
+                    attempt=action.attempt,
+                    cluster=action.cluster,
+                    tasks=action.tasks,
+                    protected_until_ms=protected_ms,
+                )
+                return [_admitted(action, place), started]
             case Resize():
                 return resized(self.state.running[action.job], action)
             case _:
                 raise TypeError(f"not an action: {action!r}")
 
 
-def _admitted(action: Admit | Start, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
+def _admitted(action: Admit | Start | Move, place: int, reservation: Reservation | None = None) -> ev.JobAdmitted:
     return ev.JobAdmitted(
         job=action.job,
         attempt=action.attempt,

@@ -13,21 +13,23 @@ from typing import Protocol
 
 from muster.engine.columns import Columns
 from muster.engine.race.quota import held_back
-from muster.engine.roll import Roll, Traits
+from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job, Pending, Running, Task
+from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources, total
 from muster.model.snapshot import Held, Snapshot, UserState
-from muster.state.books import QueueBooks
+from muster.model.width import Serving
+from muster.state.books import Books
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
+from muster.state.patience import Patience
 from muster.state.races import Races
 from muster.state.records import Phase, Records
 from muster.state.tally import Measures, Tally
@@ -54,9 +56,10 @@ class State:
         self.pending: dict[str, Pending] = {}
         self.held: dict[str, Job] = {}
         self.races = Races()
-        self._queues: dict[str, QueueBooks] = {}
+        self.books = Books()
         self._idle: set[str] = set()
-        self._users: dict[str, User] = {}
+        self._forgets_ms: int | None = None  # when the next of them is forgotten, if that is worked out
+        self.users: dict[str, User] = {}
         self._by_user: dict[str, Tally] = {}
         self._raced_by_user: dict[str, Tally] = {}
         self._retried: dict[str, int] = {}
@@ -66,11 +69,11 @@ class State:
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
-        self._all_fit: tuple[Fleet, int, bool] | None = None
-        self._roll = Roll(policy.order.reads_time)
-        self._runs = Runs(self._roll)
-        self.jobs = Records(self._roll.row_of, self.held, self.races.line)
+        self.roll = Roll(policy.order.reads_time)
+        self._runs = Runs(self.roll)
+        self.jobs = Records(self.roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
+        self.patience = Patience(self)
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -82,16 +85,21 @@ class State:
 
     def queue(self, name: str) -> Queue | None:
         """A queue's settings."""
-        books = self._queues.get(name)
+        books = self.books.get(name)
         return None if books is None else books.queue
 
     def started_by_queue(self) -> dict[str, Resources]:
         """What each queue's started jobs hold."""
-        return {name: books.started() for name, books in self._queues.items()}
+        return {name: books.started() for name, books in self.books.items()}
 
     def waiting(self) -> set[str]:
         """Ids of the jobs that have not started and may still."""
-        return {*self._roll.row_of, *self.pending, *self.held}
+        return {*self.roll.row_of, *self.pending, *self.held}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits and no width may change: there is nothing to decide."""
+        return not (self.roll.row_of or self.pending or self.held or self._elastic)
 
     def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
         """The pool whose nodes these tasks of a job are on, if that is not the job's own."""
@@ -109,61 +117,21 @@ class State:
             policy=self.policy,
             fleet=self.machines.fleet(),
             nodes=floor.nodes(),
-            queues=tuple(books.state() for books in self._queues.values()),
-            users=tuple(self._user_state(user) for user in self._users.values()),
+            queues=self.books.states(),
+            users=tuple(self._user_state(user) for user in self.users.values()),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             budgets=tuple(self._budgets.values()),
-            columns=Columns(roll=self._roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
+            columns=Columns(roll=self.roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
 
     def _running_as_of(self, version: int) -> Iterable[Running]:
         if version != self._runs.version:
             raise LookupError("running jobs have come or gone: look at a snapshot before the world goes on")
         return self.running.values()
-
-    def _can_wait(self, event: ev.Event) -> bool:
-        """Whether the event gives a turn that had nothing to decide nothing new to decide either.
-
-        So it is with a job that comes behind one just like it, in a queue that wants more than there is anyway, and
-        with news of a race that is under way.
-        """
-        if isinstance(event, ev.RaceSeen | ev.SubmittedTo | ev.CancelledAt | ev.RaceWon | ev.RaceOver):
-            return True
-        if not isinstance(event, ev.JobSubmitted) or event.race is not None or self._waits_for(event.job):
-            return False
-        job = event.job
-
-        def is_as_free(other: Traits) -> bool:
-            """Whether nothing keeps the other job from starting that does not keep this one."""
-            bound_ms, other_ms = self.policy.bound_ms(job), self.policy.bound_ms(other)
-            is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
-            is_limited_alike = (other.lifetime_ms, other.user) == (job.lifetime_ms, job.user) or (
-                not self._users
-                and self._queues[job.queue].queue.excess_budget is None
-                and (other.lifetime_ms is None) == (job.lifetime_ms is None)
-            )
-            return is_sooner_gone and is_limited_alike
-
-        return self._roll.has_one_before(job, is_as_free) and self._asks_for_all(job)
-
-    def _asks_for_all(self, job: Job) -> bool:
-        """Whether its queue asks for all there is already, so that the job changes nobody's share."""
-        fleet, books = self.machines.fleet(), self._queues[job.queue]
-        if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
-            return False
-        return self._do_all_fit(fleet)  # who never fits asks in vain, and is not counted
-
-    def _do_all_fit(self, fleet: Fleet) -> bool:
-        """Whether all who wait fit some empty cluster; it stays so until other profiles wait, or the fleet changes."""
-        known, mix = self._all_fit, self._roll.mix
-        if known is None or known[0] is not fleet or known[1] != mix:
-            answer = self._roll.shapes(self.policy.weights).judge(fleet, self._roll.waiting_with())
-            self._all_fit = known = (fleet, mix, answer)
-        return known[2]
 
     def _user_state(self, user: User) -> UserState:
         tally, raced = self._by_user.get(user.name), self._raced_by_user.get(user.name)
@@ -175,9 +143,16 @@ class State:
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
-        memory_ms = self.policy.share_memory_ms
-        later = (self._queues[name].active_ms + memory_ms for name in self._idle)
-        return min((moment for moment in later if moment > self.now_ms), default=None)
+        if self._forgets_ms is None or self._forgets_ms <= self.now_ms:
+            memory_ms = self.policy.share_memory_ms
+            later = (self.books[name].active_ms + memory_ms for name in self._idle)
+            self._forgets_ms = min((moment for moment in later if moment > self.now_ms), default=NEVER_MS)
+        return None if self._forgets_ms == NEVER_MS else self._forgets_ms
+
+    @property
+    def minds_nominal(self) -> bool:
+        """Whether nominal shares decide anything: a limit or a budget rests on them."""
+        return self.policy.over_share is not None or self.books.have_budgets
 
     def fork(self) -> State:
         """A copy that can go its own way, to find out what would happen."""
@@ -185,13 +160,13 @@ class State:
         other.now_ms, other.has_news = self.now_ms, self.has_news
         other.machines = self.machines.fork()
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
-        other._roll = self._roll.fork()
-        other._runs = self._runs.fork(other._roll)
+        other.roll = self.roll.fork()
+        other._runs = self._runs.fork(other.roll)
         other.races = self.races.fork()
-        other.jobs = self.jobs.fork(other._roll.row_of, other.held, other.races.line)
-        other._queues = {name: books.fork(other._roll) for name, books in self._queues.items()}
+        other.jobs = self.jobs.fork(other.roll.row_of, other.held, other.races.line)
+        other.books = self.books.fork(other.roll)
         other._idle = set(self._idle)
-        other._users, other._retried = dict(self._users), dict(self._retried)
+        other.users, other._retried = dict(self.users), dict(self._retried)
         other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
         other._raced_by_user = {name: tally.copy() for name, tally in self._raced_by_user.items()}
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
@@ -207,26 +182,26 @@ class State:
         self.now_ms = now_ms
         if self.listener is not None:
             self.listener.happened(event, now_ms)
-        self.has_news = self.has_news or not self._can_wait(event)
-        match event:
+        self.has_news = self.has_news or not self.patience.suffices_for(event)
+        match event:  # the most frequent first
             case ev.JobSubmitted(job=job, race=race):
                 if race is not None:
                     self.races.enter(job, race)
                 self._submit(job)
             case ev.JobAdmitted():
                 self._admit(event)
+            case ev.JobStarted():
+                self._start(event)
+            case ev.JobSucceeded(job=job_id):
+                self._end(job_id, Phase.SUCCEEDED)
             case ev.JobPromised(job=job_id, reservation=reservation):
                 self.pending[job_id] = replace(self.pending[job_id], reservation=reservation)
             case ev.JobReturned(job=job_id):
                 self._return(job_id)
-            case ev.JobStarted():
-                self._start(event)
             case ev.JobResized():
                 self._resize(event)
             case ev.JobRequeued():
                 self._requeue(event)
-            case ev.JobSucceeded(job=job_id):
-                self._end(job_id, Phase.SUCCEEDED)
             case ev.JobFailed(job=job_id):
                 self._end(job_id, Phase.FAILED)
             case ev.JobCancelled(job=job_id):
@@ -250,7 +225,7 @@ class State:
             case ev.QueueChanged(queue=name, changes=changes):
                 self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
             case ev.UserSet(user=user):
-                self._users[user.name] = user
+                self.users[user.name] = user
             case ev.BudgetSet(budget=budget):
                 self._budgets[budget.job, budget.group] = budget
             case _:
@@ -260,20 +235,21 @@ class State:
     # -- queues ----------------------------------------------------------------------------------------
 
     def _set_queue(self, queue: Queue) -> None:
-        if queue.name in self._queues:
-            self._queues[queue.name].set_queue(queue)
-        else:
-            self._queues[queue.name] = QueueBooks(queue, self.policy.half_time_ms, self._roll, self.now_ms)
+        if self.books.set(queue, self.policy.half_time_ms, self.roll, self.now_ms):
             self._idle.add(queue.name)
+            self._forgets_ms = None
 
     def _touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""
-        if queue not in self._queues:  # only a raced job may be in none
+        if queue not in self.books:  # only a raced job may be in none
             return
-        if self._queues[queue].touch(self.now_ms, jobs):
-            self._idle.discard(queue)
-        else:
+        if not self.books[queue].touch(self.now_ms, jobs):
             self._idle.add(queue)
+        elif queue in self._idle:
+            self._idle.remove(queue)
+        else:
+            return
+        self._forgets_ms = None
 
     def _submit(self, job: Job) -> None:
         self.jobs.forget(job.id)
@@ -285,21 +261,22 @@ class State:
     def _enqueue(self, job: Job) -> None:
         """The job stands in line, or aside until what it comes after has succeeded."""
         self.jobs.note(job.id, Phase.QUEUED)
-        if self._waits_for(job):
+        if self.waits_for(job):
             self.held[job.id] = job
         elif job.id in self.races:
             self.races.stand_in_line(job)
         else:
-            self._queues[job.queue].join(job)
+            self.books[job.queue].join(job)
 
-    def _waits_for(self, job: Job) -> tuple[str, ...]:
+    def waits_for(self, job: Job) -> tuple[str, ...]:
+        """The jobs that must succeed before this one may stand in line."""
         return tuple(other for other in job.after if not self._is_fulfilled(other))
 
     def _is_fulfilled(self, other: str) -> bool:
         return other in self.jobs and self.jobs[other].phase is Phase.SUCCEEDED
 
     def _held(self, job: Job) -> Held:
-        waits_for = self._waits_for(job)
+        waits_for = self.waits_for(job)
         failed = tuple(
             other
             for other in waits_for
@@ -314,14 +291,14 @@ class State:
         if job.id in self.races:
             self.races.leave_line(job.id)
         else:
-            self._queues[job.queue].leave(job)
-            self._queues[job.queue].ask_no_more(job.profile)
+            self.books[job.queue].leave(job)
+            self.books[job.queue].ask_no_more(job.profile)
 
     def _job(self, job_id: str) -> Job:
         """A job that is not over."""
-        row = self._roll.row_of.get(job_id)
+        row = self.roll.row_of.get(job_id)
         if row is not None:
-            return self._roll.job(row)
+            return self.roll.job(row)
         if job_id in self.held:
             return self.held[job_id]
         if job_id in self.races:
@@ -346,9 +323,9 @@ class State:
 
     def _admit(self, event: ev.JobAdmitted) -> None:
         job = self._job(event.job)
-        self._queues[job.queue].leave(job)
+        self.books[job.queue].leave(job)
         self.jobs.note(job.id, Phase.PENDING)
-        self._queues[job.queue].charge(event.charge)
+        self.books[job.queue].charge(event.charge)
         self.pending[job.id] = Pending(
             job=job,
             attempt=event.attempt,
@@ -360,18 +337,18 @@ class State:
 
     def _leave_pending(self, job_id: str) -> Pending:
         pending = self.pending.pop(job_id)
-        self._queues[pending.job.queue].charge(-pending.charge)
+        self.books[pending.job.queue].charge(-pending.charge)
         return pending
 
     def _return(self, job_id: str) -> None:
         job = self._leave_pending(job_id).job
-        self._queues[job.queue].ask_no_more(job.profile)
+        self.books[job.queue].ask_no_more(job.profile)
         self._enqueue(job)
 
     def _start(self, event: ev.JobStarted) -> None:
         pending = self._leave_pending(event.job)
         job, charge = pending.job, pending.charge
-        self._queues[job.queue].charge(charge)
+        self.books[job.queue].charge(charge)
         self._retried.pop(job.id, None)
         self.jobs.note(job.id, Phase.RUNNING, attempts=event.attempt)
         run = self.running[job.id] = Running(
@@ -383,13 +360,19 @@ class State:
             protected_until_ms=event.protected_until_ms,
             overtook=event.overtook,
             charge=charge,
-            serving=self._elastic.enter(job, self._measures.of(job.profile, event.tasks).usage, self.now_ms),
+            serving=self._serving(job, event.tasks),
             preempted_by=self._preempted_by.get(job.id, ()),
         )
         self._elastic.note(run)
         self._runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
+
+    def _serving(self, job: Job, tasks: tuple[Task, ...]) -> Serving | None:
+        """What a job that starts now was given so far, if it is elastic."""
+        if not job.profile.is_elastic:
+            return None
+        return self._elastic.enter(self._measures.of(job.profile, tasks).usage, self.now_ms)
 
     def _resize(self, event: ev.JobResized) -> None:
         run = self.running[event.job]
@@ -419,8 +402,8 @@ class State:
         self._runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
-        self._queues[run.job.queue].ask_no_more(run.job.profile)
-        self._queues[run.job.queue].charge(-run.charge)
+        self.books[run.job.queue].ask_no_more(run.job.profile)
+        self.books[run.job.queue].charge(-run.charge)
         return run.job
 
     def _note_preempted(self, job_id: str, by: str) -> None:
@@ -444,7 +427,7 @@ class State:
             job = self._stop(job_id)
         elif before is Phase.PENDING:
             job = self._leave_pending(job_id).job
-            self._queues[job.queue].ask_no_more(job.profile)
+            self.books[job.queue].ask_no_more(job.profile)
         else:
             job = self._job(job_id)
             self._leave_line(job)
@@ -454,12 +437,12 @@ class State:
         self._preempted_by.pop(job_id, None)
         self._touch(job.queue, -1)
         for waiter in sorted(self._waiters.pop(job_id, ())):
-            if waiter in self.held and not self._waits_for(self.held[waiter]):
+            if waiter in self.held and not self.waits_for(self.held[waiter]):
                 self._enqueue(self.held.pop(waiter))
 
     def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:
         """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed, or no longer."""
-        books, measure = self._queues[job.queue], self._measures.of(job.profile, tasks)
+        books, measure = self.books[job.queue], self._measures.of(job.profile, tasks)
         books.use(measure, self.now_ms, sign=sign)
         if whole and job.lifetime_ms is None:
             books.fix(sign * self._measures.least_usage(job.profile), self.now_ms)
@@ -470,7 +453,7 @@ class State:
 
     def may_begin_race(self, job: Job) -> bool:
         """Whether cordon and quotas let a raced job begin; if not, `races.blocked` says why."""
-        books, user = self._queues.get(job.queue), self._users.get(job.user)
+        books, user = self.books.get(job.queue), self.users.get(job.user)
         queue, by_queue = Queue(name=job.queue), NOTHING
         if books is not None:
             queue, by_queue = books.queue, books.started() + books.raced()
@@ -499,7 +482,7 @@ class State:
 
     def _hold_raced(self, job: Job, *, sign: int) -> None:
         asks = self.races.asks(job.id)
-        if job.queue in self._queues:
-            self._queues[job.queue].hold_raced(asks, sign=sign)
+        if job.queue in self.books:
+            self.books[job.queue].hold_raced(asks, sign=sign)
         if job.user:
             self._raced_by_user.setdefault(job.user, Tally()).add(asks, sign)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from muster.model.flow import Account, faded
 from muster.model.jobs import Profile, Task, least_usage_of, resources_of, usage_of
-from muster.model.resources import Resources, Weights
+from muster.model.resources import Resources, Weights, counted
 
 
 class Tally:
@@ -32,7 +32,7 @@ class Tally:
     def amounts(self) -> Resources:
         """All of them, as a value."""
         if self._made is None:
-            self._made = Resources.of(self._amounts)
+            self._made = counted(self._amounts)
         return self._made
 
     def copy(self) -> Tally:

@@ -6,6 +6,7 @@ be used if the job can be shrunk again before the promise is due. Nobody gives w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import accumulate, groupby
@@ -155,6 +156,34 @@ class Grower:
         self._ledger.widen(job, (task,))
         unit.gain(group.name, (task.node,), (task.devices,))
         return True
+
+    def widen_by(self, unit: Unit, group: TaskGroup, many: int) -> None:
+        """Up to so many tasks more, beside those it has as far as there is room, then on as few nodes as can be."""
+        beside = Counter(task.node for task in unit.tasks if task.group == group.name)
+        for node, _ in sorted(beside.items(), key=lambda it: (-it[1], it[0])):
+            while many and self.widen(unit, group, node):
+                many -= 1
+        many = self._allowed(unit, group, many)
+        span = Span(self._moments[: self.moments(unit)])
+        grounds, cluster = span.books.grounds, unit.run.cluster
+        cells = span.cells(many)
+        span.clear()
+        where = grounds.group_number(group), grounds.cluster_number[cluster], placing.OPEN
+        placed = int(span.books.kernels.place_group(*cells, *where, many)) if many else 0
+        tasks = [Task(group.name, 0, grounds.names[node], devices_of(bits)) for _, node, bits in span.answer(placed)]
+        for task in tasks:
+            self._load.change(cluster, group.request.resources, -1)
+            self._ledger.widen(unit.run.job, (task,))
+        unit.gain(group.name, [task.node for task in tasks], [task.devices for task in tasks])
+
+    def _allowed(self, unit: Unit, group: TaskGroup, many: int) -> int:
+        """How many of so many tasks quotas and load allow."""
+        asks = group.request.resources
+        while many and not (
+            self._load.takes(unit.run.cluster, asks * many) and self._ledger.has_quota_for(unit.run.job, asks * many)
+        ):
+            many -= 1
+        return many
 
     def _anywhere(self, span: Span, unit: Unit, group: TaskGroup) -> Task | None:
         """The task on the tightest node that has room for it; there it is taken."""

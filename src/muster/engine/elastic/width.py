@@ -15,7 +15,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from muster.engine import runs
+from muster.engine.elastic.benefit import next_halving_ms
 from muster.engine.elastic.clock import Clock
+from muster.engine.elastic.dividing import Divider, is_divisible
 from muster.engine.elastic.evening import Evener, uneven_from
 from muster.engine.elastic.growing import Grower
 from muster.engine.elastic.load import Load
@@ -30,6 +32,7 @@ from muster.engine.placement import Tasks
 from muster.engine.rooms import Span
 from muster.model.jobs import Job, Profile, Running
 from muster.model.plan import Why
+from muster.model.policy import WidthRule
 from muster.model.resources import MICRO
 from muster.model.snapshot import Snapshot
 
@@ -74,7 +77,7 @@ class Width:
     def units(self) -> dict[str, Unit]:
         """Every elastic job that runs where we can reach it, as the snapshot has it."""
         is_elastic = self._ledger.shapes.is_elastic
-        if self._policy.elastic_every_ms is None or not is_elastic.any():
+        if self._policy.elastic_every_ms is None or not self._ledger.shapes.has_elastic:
             return {}
         rows = self._stays.residents
         rows = rows[is_elastic[self._stays.column(runs.PROFILE, rows)] > 0]
@@ -184,7 +187,7 @@ class Width:
 
     def make_way(self, horizon: Horizon) -> tuple[Cut, ...]:
         """Who gives up what because more is in use than may be; all of it is done on the horizon."""
-        if not len(self.tree):
+        if not self.units or not len(self.tree):
             return ()
         if horizon.withheld is None and self._policy.max_load == MICRO and not horizon.now.has_debt():
             return ()
@@ -221,15 +224,37 @@ class Width:
         self._restore(horizon, load)
         grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
         percent = self._policy.uneven_percent
-        evener = Evener(self.tree, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
+        evener = Evener(self._by_turns, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
         self._settle_bound(horizon)
-        grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
+        self._divide(grower, load, horizon, is_strict=anyone_waits)
+        grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
         self._note(Why.GROWTH)
         while evener.even_out() and not anyone_waits:  # what is left over of a swap may do for others
             self._note(Why.EVENNESS)
-            grower.grow(unit for unit in self.tree.traverse() if unit.may_change and unit.is_untouched)
+            grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
             self._note(Why.GROWTH)
         self._note(Why.EVENNESS)
+
+    def _divide(self, grower: Grower, load: Load, horizon: Horizon, *, is_strict: bool) -> None:
+        """Where widths go by benefit, room is divided by it until nobody changes any more."""
+        divider = Divider(grower, load, self._ledger, horizon.now, self._clock, self._policy, is_strict=is_strict)
+        while self._divisible and divider.divide(self._divisible):
+            self._note(Why.BENEFIT)
+
+    @cached_property
+    def _divisible(self) -> list[Unit]:
+        """Those whose width goes by benefit."""
+        if self._policy.width is not WidthRule.BENEFIT:
+            return []
+        return [unit for unit in self.tree.traverse() if is_divisible(unit)]
+
+    @cached_property
+    def _by_turns(self) -> Tree:
+        """Those who grow by turns, the least served first: all others."""
+        if not self._divisible:
+            return self.tree
+        divisible = set(self._divisible)
+        return Tree(unit for unit in self.tree.traverse() if unit not in divisible)
 
     def _note(self, why: Why) -> None:
         """Whoever changed since the last note did so for this reason."""
@@ -297,7 +322,13 @@ class Width:
         if len(self.resizes):
             moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
         elif self.units:
-            marks = uneven_from(self.tree, self._policy.uneven_percent, self._clock.every_ms)
+            moments += self._halvings_ms()
+            marks = uneven_from(self._by_turns, self._policy.uneven_percent, self._clock.every_ms)
             if marks is not None:
                 moments.append(self._clock.mark_ms + max(marks, 1) * self._clock.every_ms)
         return min(moments, default=None)
+
+    def _halvings_ms(self) -> list[int]:
+        """The marks from which claims of those whose width goes by benefit are smaller."""
+        found = [next_halving_ms(unit.run, self._clock.mark_ms) for unit in self._divisible]
+        return [self._clock.first_mark(moment_ms) for moment_ms in found if moment_ms is not None]

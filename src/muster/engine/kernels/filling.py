@@ -37,18 +37,18 @@ NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
 
 
 class Roll(NamedTuple):
-    """The columns of muster.engine.roll."""
+    """The columns of muster.engine.roll. -1 stands for none: no lifetime, no known run time, no next row."""
 
     lane_queue: Ints
     lane_profile: Ints
     lane_class: Ints
     lane_priority: Ints
     lane_first: Ints
-    lane_next: Ints
+    lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
-    queue_lane: Ints
+    queue_lane: Ints  # the first lane of each queue
     submit: Ints
-    rank: Ints
+    rank: Ints  # order among jobs of one submit time; 0: not worked out yet
     lifetime: Ints
     known: Ints
     user: Ints
@@ -143,6 +143,7 @@ class Rules(NamedTuple):
     by_waited: int
     by_sojourn: int
     patience_ms: int
+    floor_ms: int
     unknown_ms: int  # what a run time is taken to be that nobody knows
     mark: int  # up to when waiting counts
 

@@ -15,17 +15,17 @@ def score(roll: Roll, shapes: Shapes, rules: Rules, profile: int, row: int) -> i
     if not rules.is_scored:
         return 0
     known = int(roll.known[row])
-    expected = rules.unknown_ms if known == NONE else known
+    expected = max(rules.unknown_ms if known == NONE else known, rules.floor_ms)
     waited = max(rules.mark - int(roll.submit[row]), 0)
     total = 0
     if rules.by_expected:
-        total += rules.by_expected * lg(max(expected, 1))
+        total += rules.by_expected * lg(expected)
     if rules.by_size:
         total += rules.by_size * lg(max(int(shapes.usage[profile]), 1))
     if rules.by_waited:
         total -= rules.by_waited * lg(waited + rules.patience_ms)
     if rules.by_sojourn:
-        total -= rules.by_sojourn * lg(max(waited + expected, 1))
+        total -= rules.by_sojourn * lg(waited + expected)
     return total
 
 

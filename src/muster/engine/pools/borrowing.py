@@ -106,8 +106,8 @@ class Borrowing:
         while True:
             job = lines.next_to_look_at(self._ledger.columns, care, lending.field(), self.minutes.starts)
             self._note(lines)
-            if (asides := lines.left_aside(())) is not None:
-                self.round.set_aside(asides)
+            if lines.has_left_aside:
+                self.round.set_aside(lines.left_aside(()))
             if job is None:
                 break
             limit = limit_on(job, self._ledger, snapshot.policy, self.minutes.starts)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, resources_of
-from muster.model.plan import Admit, Evict, Plan, Promise, Resize, Return, Start, Waiting
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start, Waiting
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.lending import start_pool_problems
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
+from muster.sim.checker.moves import move_problems
 from muster.sim.checker.order import FillingOrder
 from muster.sim.checker.placing import gang_problems, node_problems, reservation_problems, room_problems
 from muster.sim.checker.victims import budget_problems, eviction_problems, needless_problems, right_problems
@@ -49,6 +50,7 @@ class Replay:
         yield from self.widths.order_problems(self.plan)
         before = {name: node.copy() for name, node in self.books.nodes.items()} if self.world.policy.calendar else {}
         yield from self.widths.shrink_first()
+        yield from move_problems(self.world, self.plan, self.books)
         for head in sorted(set(self._by_head) - self._starting):
             yield f"{head}: jobs are evicted for it, but it does not start"
             for _ in self._evict(self._by_head[head]):
@@ -63,7 +65,7 @@ class Replay:
                     yield from self._admit(action)
                 case Start():
                     yield from self._start(action)
-                case Evict() | Resize():
+                case Evict() | Resize() | Move():
                     pass  # judged with its head, or apart
         yield from self.widths.needless_problems()
         yield from self.widths.growth_problems()

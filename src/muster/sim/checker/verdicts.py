@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from muster.model.plan import Evict, Plan, Start, Started, StillRunning, Verdict, Victim, Waiting, verdicts
+from muster.model.plan import Evict, Move, Plan, Start, Started, StillRunning, Verdict, Victim, Waiting, verdicts
 from muster.model.reasons import Reason
 from muster.sim.checker.reasons import Truth
 from muster.sim.checker.replay import Replay
@@ -19,7 +19,7 @@ def verdict_problems(world: World, plan: Plan, replay: Replay, only: Collection[
     given = verdicts(world.snapshot, plan)
     yield from (f"{job}: has no verdict" for job in jobs if job not in given)
     yield from (f"{job}: has a verdict but is not in the snapshot" for job in given if job not in jobs)
-    starts = {action.job: action for action in plan.actions if isinstance(action, Start)}
+    starts = {action.job: action for action in plan.actions if isinstance(action, Start | Move)}
     evictions = {action.job: action for action in plan.actions if isinstance(action, Evict)}
     truth = Truth(world, plan, replay)
     for job in jobs:
@@ -31,7 +31,7 @@ def verdict_problems(world: World, plan: Plan, replay: Replay, only: Collection[
 
 
 def _kind_problems(
-    world: World, job: str, verdict: Verdict | None, start: Start | None, evict: Evict | None
+    world: World, job: str, verdict: Verdict | None, start: Start | Move | None, evict: Evict | None
 ) -> Iterator[str]:
     """Whether the verdict is of the kind that the job's phase and the plan's actions call for."""
     if start is not None:

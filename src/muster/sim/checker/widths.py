@@ -48,7 +48,9 @@ class Widths:
     def shrink_first(self) -> Iterator[str]:
         """Those who shrink for nobody who starts."""
         for place, action in enumerate(self._resizes):
-            is_later = action.why is Why.EVENNESS or (action.why is Why.ROOM and set(action.by) & self._starts)
+            is_later = action.why in (Why.EVENNESS, Why.BENEFIT) or (
+                action.why is Why.ROOM and set(action.by) & self._starts
+            )
             if action.removed and not is_later:
                 if action.why is Why.ROOM:
                     yield f"{action.job}: shrinks for {list(action.by)}, which do not start"

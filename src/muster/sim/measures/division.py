@@ -15,25 +15,23 @@ Floats = npt.NDArray[np.float64]
 def entitled(wanted: Floats, weights: Floats, whole: Floats) -> Floats:
     """Shares of `whole` (one for each moment), from what each queue wants (moments × queues) and its weight.
 
-    Everyone gets the same per weight, or all they want if that is less. We raise the level: whoever wants less than
+    Everyone gets the same per weight, or all they want if that is less. We raise the level: whoever wants no more than
     it gives has enough and leaves the rest to the others, until nobody more has enough.
     """
     shares = wanted.copy()
-    short = np.flatnonzero(wanted.sum(axis=1) > whole)
-    if not len(short):
-        return shares
-    demands, left = wanted[short], whole[short]
-    by_weight = np.broadcast_to(weights, demands.shape)
-    has_enough = demands <= 0
-    while True:
-        given = np.where(has_enough, demands, 0.0).sum(axis=1)
-        level = (left - given) / np.maximum(np.where(has_enough, 0.0, by_weight).sum(axis=1), _TINY)
-        offered = level[:, None] * by_weight
-        newly = ~has_enough & (demands <= offered)
-        if not newly.any():
-            break
-        has_enough |= newly
-    shares[short] = np.where(has_enough, demands, offered)
+    rows = np.flatnonzero(wanted.sum(axis=1) > whole)
+    per_weight = wanted[rows] / weights
+    level, many = np.zeros(len(rows)), np.full(len(rows), -1)
+    while len(rows):
+        has_enough = per_weight <= level[:, None]
+        given = np.einsum("mq,mq->m", wanted[rows], has_enough.astype(float))
+        level = (whole[rows] - given) / np.maximum((~has_enough).astype(float) @ weights, _TINY)
+        enough = has_enough.sum(axis=1)
+        settled = enough == many
+        if settled.any():
+            shares[rows[settled]] = np.minimum(wanted[rows[settled]], level[settled, None] * weights)
+            rows, per_weight, level, enough = (part[~settled] for part in (rows, per_weight, level, enough))
+        many = enough
     return shares
 
 

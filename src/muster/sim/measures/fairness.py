@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.sim.measures.division import Floats
-from muster.sim.measures.steps import Moments, by_step
+from muster.sim.measures.steps import Moments, Places, by_step
 
 WINDOW_MS = 3_600_000
 WINDOW_STEPS = 12  # windows begin every five minutes
@@ -65,9 +66,13 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shared:
-    """What queues (columns) held and were entitled to, and whether they had work waiting, from moment to moment."""
+    """What queues (columns) held and were entitled to, and whether they had work waiting, from moment to moment.
+
+    `queues` are their places among all: those that hold and want nothing all the time are left out.
+    """
 
     moments: Moments
+    queues: Places
     held: Floats
     entitled: Floats
     waits: Floats  # 0 or 1
@@ -93,15 +98,16 @@ class FairnessSums:
 
     def add(self, shared: Shared) -> None:
         """Another stretch of time."""
-        lasted, short = np.diff(shared.moments).astype(float), shared.short
-        self._held += lasted @ shared.held
-        self._entitled += lasted @ shared.entitled
-        self._short += lasted @ short
-        self._waited += lasted @ shared.waits
+        lasted, short, queues = np.diff(shared.moments).astype(float), shared.short, shared.queues
+        self._held[queues] += lasted @ shared.held
+        self._entitled[queues] += lasted @ shared.entitled
+        self._short[queues] += lasted @ short
+        self._waited[queues] += lasted @ shared.waits
         self._whole += float(lasted @ shared.whole)
         self._add_jain(shared, lasted)
-        self._half.add((shared.waits > 0) & (2 * shared.held < shared.entitled), shared.moments)
-        self._windows.add(np.hstack([short, shared.entitled, shared.waits]), shared.moments)
+        self._half.add((shared.waits > 0) & (2 * shared.held < shared.entitled), shared.moments, queues)
+        waited = shared.waits.any(axis=0)
+        self._windows.add(short[:, waited], shared.entitled[:, waited], shared.waits[:, waited], shared, queues[waited])
 
     def result(self, weights: Floats) -> Fairness:
         """How fair it was until now."""
@@ -150,12 +156,17 @@ class _LongestRun:
         self.longest = np.zeros(columns, np.int64)
         self._since = np.zeros(columns, np.int64)
 
-    def add(self, holds: np.ndarray, moments: Moments) -> None:
+    def add(self, holds: npt.NDArray[np.bool_], moments: Moments, columns: Places) -> None:
+        """Whether it holds from moment to moment, in these columns; in the others it does not."""
+        ever = holds.any(axis=0)
+        holds, columns = holds[:, ever], columns[ever]
         ends = moments[1:, None]
         broken = np.where(holds, np.int64(-1), ends)  # until when it did not hold, as of each row
-        since = np.maximum(np.maximum.accumulate(broken, axis=0), self._since)
-        self.longest = np.maximum(self.longest, np.where(holds, ends - since, 0).max(axis=0, initial=0))
-        self._since = since[-1]
+        since = np.maximum(np.maximum.accumulate(broken, axis=0), self._since[columns])
+        longest = np.where(holds, ends - since, 0).max(axis=0, initial=0)
+        self.longest[columns] = np.maximum(self.longest[columns], longest)
+        self._since[:] = moments[-1]
+        self._since[columns] = since[-1]
 
 
 class _Windows:
@@ -169,14 +180,18 @@ class _Windows:
         self._worst = np.full(queues, -1.0)
         self._from = np.zeros(queues, np.int64)
 
-    def add(self, levels: Floats, moments: Moments) -> None:
-        if moments[-1] <= moments[0]:
+    def add(self, short: Floats, entitled: Floats, waits: Floats, shared: Shared, columns: Places) -> None:
+        """What was missing and due in these columns; the other queues had no work waiting."""
+        if shared.moments[-1] <= shared.moments[0]:
             return
-        for first, sums in by_step(levels, moments, self._step_ms):
+        places = np.concatenate([columns, columns + self._queues, columns + 2 * self._queues])
+        for first, sums in by_step(np.hstack([short, entitled, waits]), shared.moments, self._step_ms):
+            steps = np.zeros((len(sums), 3 * self._queues))
+            steps[:, places] = sums
             if len(self._steps) and first == self._first + len(self._steps) - 1:
-                self._steps[-1] += sums[0]
-                sums = sums[1:]
-            self._steps = np.concatenate([self._steps, sums])
+                self._steps[-1] += steps[0]
+                steps = steps[1:]
+            self._steps = np.concatenate([self._steps, steps])
             self._look()
 
     def spells(self, queues: tuple[str, ...]) -> list[Spell | None]:

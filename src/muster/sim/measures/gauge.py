@@ -68,7 +68,7 @@ class Gauge:
         self._now_ms = 0
         self._journal = Journal(self._kinds, self._state.fleet, self._capacity())
         self._fairness = FairnessSums(self._layout.queues, window_ms)
-        self._series = Series(3 * len(self._layout.queues) + len(self._layout.resources) + 4)
+        self._series = Series(3 * len(self._layout.queues) + len(self._layout.resources) + 3)
         self._there, self._held = np.zeros((2, len(self._layout.resources)))
         self._whole_ms = self._asked = 0.0
         last_ms = max((job.submit_ms for job in self._jobs), default=0)
@@ -212,22 +212,24 @@ class Gauge:
         layout, queues, lasted = self._layout, len(self._layout.queues), np.diff(block.moments).astype(float)
         shape = (len(lasted), len(layout.resources), queues)
         many = len(layout.resources) * queues
-        held = block.levels[:, :many].reshape(shape)
-        wanted = np.minimum(block.levels[:, many : 2 * many].reshape(shape), self._quotas)
-        wanted = np.minimum(wanted, block.capacity[:, :, None])
+        held, wanted = (part.reshape(shape) for part in (block.levels[:, :many], block.levels[:, many : 2 * many]))
+        there = np.flatnonzero((held.any(axis=0) | wanted.any(axis=0)).any(axis=0))  # the others hold and want nothing
+        held = held[:, :, there]
+        wanted = np.minimum(np.minimum(wanted[:, :, there], self._quotas[:, there]), block.capacity[:, :, None])
         whole = block.capacity @ self._per_unit
         shared = Shared(
             moments=block.moments,
+            queues=there,
             held=weighed(held, self._per_unit),
-            entitled=entitled(weighed(wanted, self._per_unit), self._weights, whole),
-            waits=(block.levels[:, layout.waits(0) : layout.waits(queues)] > 0).astype(float),
+            entitled=entitled(weighed(wanted, self._per_unit), self._weights[there], whole),
+            waits=(block.levels[:, layout.waits(0) : layout.waits(queues)][:, there] > 0).astype(float),
             whole=whole,
         )
         self._fairness.add(shared)
         self._add_course(block, shared, held.sum(axis=2), lasted)
 
     def _add_course(self, block: Block, shared: Shared, held: Any, lasted: Floats) -> None:
-        layout = self._layout
+        layout, queues = self._layout, len(self._layout.queues)
         asked = np.zeros(len(lasted))
         if layout.main in layout.resources:
             place = layout.resources.index(layout.main)
@@ -237,11 +239,15 @@ class Gauge:
         self._held += lasted @ held
         self._whole_ms += float(lasted.sum())
         self._asked += float(lasted @ asked)
-        each = shared.whole[:, None]
-        columns = [_part(shared.held, each), _part(shared.entitled, each), _part(shared.short, each)]
-        columns += [_part(held, block.capacity), block.levels[:, [layout.waiting, layout.running]], asked[:, None]]
-        if len(lasted) and block.moments[-1] > block.moments[0]:
-            self._series.add(np.hstack([*columns, each]), block.moments)
+        if block.moments[-1] <= block.moments[0]:
+            return
+        by_queue = _part(np.hstack([shared.held, shared.entitled, shared.short]), shared.whole[:, None])
+        jobs = block.levels[:, [layout.waiting, layout.running]]
+        levels = np.hstack([by_queue, _part(held, block.capacity), jobs, asked[:, None]])
+        there = shared.queues
+        rest = np.arange(3 * queues, self._series.columns)
+        places = np.concatenate([there, there + queues, there + 2 * queues, rest])
+        self._series.add(levels, block.moments, places)
 
     def _look(self, now_ms: int) -> None:
         self._work_out(now_ms)

@@ -22,7 +22,7 @@ from muster.sim.measures.steps import Moments
 
 Ints = npt.NDArray[np.int64]
 
-_CELLS = 1 << 20  # of a block: more would not stay close to the processor
+_CELLS = 1 << 17  # of a block: more would not stay close to the processor
 _FEWEST, _MOST = 64, 4096  # moments of a block
 
 
@@ -113,7 +113,7 @@ class Kinds:
         """The profiles of those who wait and could ever start, from how many there are of each kind."""
         kinds = (np.flatnonzero(counts) + 1).tolist()
         found = (self._profiles[kind - 1] for kind in kinds if self._fits.get(kind, True))
-        return [profile for profile in found if profile is not None]
+        return [profile for profile in dict.fromkeys(found) if profile is not None]
 
     def vectors(self, kinds: list[int], fleet: Fleet) -> tuple[Ints, Ints, Ints]:
         """The columns each of these kinds changes and by how much, one after the other, and how many each has."""

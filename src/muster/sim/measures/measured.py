@@ -93,7 +93,8 @@ class Measured:
 
     def looked(self) -> Iterator[tuple[Look, int]]:
         """Each look, and until when it counts."""
-        return zip(self.looks, [*(look.at_ms for look in self.looks[1:]), self.end_ms], strict=True)
+        for number, look in enumerate(self.looks, 1):
+            yield look, self.looks[number].at_ms if number < len(self.looks) else self.end_ms
 
 
 def spreads(names: Sequence[str], group: Ints, jobs: JobTable) -> tuple[Spread, ...]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from muster.sim.measures.division import Floats
 
 Moments = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]  # of columns
 
 MOST_STEPS = 2000
 _CHUNK = 2048  # steps that are worked out at once
@@ -29,15 +30,16 @@ _WIDTHS_MS = (
 
 
 def added_up(edges: Moments, levels: Floats, moments: Moments) -> Floats:
-    """Level × ms between each two of `edges` (which lie in order among the first and the last moment).
+    """Level × ms between each two of `edges`, which rise and lie among the moments.
 
     `levels[i]` holds from `moments[i]` to `moments[i + 1]`.
     """
-    lasted = np.diff(moments)
-    so_far = np.zeros((len(moments), levels.shape[1]))
-    np.cumsum(levels * lasted[:, None], axis=0, out=so_far[1:])
-    within = np.clip(np.searchsorted(moments, edges, side="right") - 1, 0, len(levels) - 1)
-    return np.diff(so_far[within] + levels[within] * (edges - moments[within])[:, None], axis=0)
+    inside = moments[np.searchsorted(moments, edges[0]) : np.searchsorted(moments, edges[-1], side="right")]
+    cuts = np.union1d(inside, edges)
+    within = np.searchsorted(moments, cuts[:-1], side="right") - 1
+    pieces = levels[within] * np.diff(cuts)[:, None]
+    sums: Floats = np.add.reduceat(pieces, np.searchsorted(cuts, edges[:-1]), axis=0)
+    return sums
 
 
 def by_step(levels: Floats, moments: Moments, width_ms: int) -> Iterator[tuple[int, Floats]]:
@@ -54,15 +56,16 @@ class Series:
     """Means of some levels over at most `MOST_STEPS` steps from time 0 on. The steps grow with the time there is."""
 
     def __init__(self, columns: int) -> None:
+        self.columns = columns
         self.width_ms = _WIDTHS_MS[0]
         self._sums = np.zeros((MOST_STEPS, columns))
         self._end_ms = 0
 
-    def add(self, levels: Floats, moments: Moments) -> None:
-        """The levels from the last moment known to the last of these."""
+    def add(self, levels: Floats, moments: Moments, columns: Places) -> None:
+        """The levels of these columns from the last moment known to the last of these; those of the others are 0."""
         self._widen(int(moments[-1]))
         for first, sums in by_step(levels, moments, self.width_ms):
-            self._sums[first : first + len(sums)] += sums
+            self._sums[first : first + len(sums), columns] += sums
 
     def means(self) -> Floats:
         """One row for each step; the last may be shorter than the others."""

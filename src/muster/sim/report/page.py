@@ -148,7 +148,8 @@ def _simulated(scenario: Scenario, measured: Measured) -> str:
     arrive = f"arriving over {words.duration(last_s)}" if last_s else "all there from the beginning"
     widest = int(jobs.width.max(initial=0))
     gangs = int((jobs.tasks > 1).sum())
-    told = f"{words.count(len(jobs.ids))} jobs, {arrive}; {words.count(gangs)} of them start several tasks together"
+    told = f"{words.count(len(jobs.ids))} jobs, {arrive}"
+    told += f"; gangs of several tasks among them: {words.count(gangs)}" if gangs else ""
     told += f"; the widest needs {words.amount(measured.main, widest)}." if widest else "."
     rows = [("Jobs", told), ("Fleet", world.fleet(scenario)), ("Queues", world.queues(scenario))]
     if scenario.events:

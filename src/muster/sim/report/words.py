@@ -28,10 +28,10 @@ def number(value: float | None) -> str:
 
 
 def percent(part: float | None) -> str:
-    """`12.3 %`."""
+    """`12.3 %`, never with the sign on the next line."""
     if part is None:
         return "–"
-    return f"{part * 100:.1f} %" if abs(part) < 0.9995 else f"{part * 100:,.0f} %"
+    return f"{part * 100:.1f}\u00a0%" if abs(part) < 0.9995 else f"{part * 100:,.0f}\u00a0%"
 
 
 def duration(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ from muster.model.nodes import DEVICE_MILLI, Request
 from muster.model.resources import GPU
 from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.scalars import INT32, resource_name
-from muster.sim.scenario.width import raised
+from muster.sim.scenario.width import raised, read_speeds
 
 MOST_TASKS = 100_000
 ONLY_GROUP = "main"  # the name of the one group of a job in short form
@@ -64,6 +64,7 @@ def _read_group(fields: Fields, name: str, width: tuple[int, int, int]) -> TaskG
         max_hops=fields.optional_integer("maxHops", 0, INT32),
         prefers_close=fields.boolean("preferClose", False),
         decides=fields.kind != "group" or fields.boolean("decides", True),
+        speeds=read_speeds(fields, most) if fields.kind == "group" else (),
     )
 
 

@@ -19,6 +19,7 @@ from muster.sim.scenario.scalars import INT32, as_name
 from muster.sim.scenario.scenario import ScriptJob
 from muster.sim.scenario.width import read_freezing, read_level, read_work
 from muster.sim.scenario.world import DEFAULT_CLASS, DEFAULT_QUEUE, World, listed
+from muster.state.work import Work
 
 MOST_JOBS = 2_000_000
 MOST_DEPENDENCIES = 10_000_000  # pairs of jobs, one after the other
@@ -42,7 +43,7 @@ class JobEntry:
     common: dict[str, Any]
     profile: Profile
     runtime_ms: int | None
-    work_ms: int | None
+    work: Work | None
     after: tuple[Need, ...]
     race: RaceScript | None = None
 
@@ -77,7 +78,7 @@ class Jobs:
                 ids[names] = self._ids(names)
             for name in one.entry.names():
                 job = Job(id=name, profile=one.profile, after=ids[names], **one.common)
-                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, work_ms=one.work_ms, race=one.race))
+                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, work=one.work, race=one.race))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
 
@@ -97,7 +98,7 @@ class Jobs:
         name, count = read_name(fields)
         groups = read_groups(fields, self.world.policy.cores_per_gpu)
         common = self._common(fields)
-        work_ms = read_work(fields, groups)
+        work = read_work(fields, groups, self.world.clusters, self.world.policy.resize_cost_ms)
         runtime_ms = None if fields.has_map("runtime") else fields.optional_duration("runtime")
         clusters = self._clusters(fields)
         after = _read_after(fields)
@@ -117,7 +118,7 @@ class Jobs:
                 common=common,
                 profile=self._profiles.setdefault(profile, profile),
                 runtime_ms=runtime_ms,
-                work_ms=work_ms,
+                work=work,
                 after=after,
                 race=race,
             )

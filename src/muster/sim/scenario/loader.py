@@ -44,6 +44,7 @@ def scenario_of(value: Value, problems: Problems, default: Policy | None = None)
     script.read(top)
     budgets = read_budgets(top, jobs)
     until_ms = top.optional_duration("until")
+    rounds_ms = top.duration("rounds", 1, least_ms=1)
     top.close()
     world.pools.check()
     if problems:
@@ -60,4 +61,5 @@ def scenario_of(value: Value, problems: Problems, default: Policy | None = None)
         jobs=tuple(jobs.made()),
         events=tuple(script.made()),
         until_ms=until_ms,
+        rounds_ms=rounds_ms,
     )

@@ -18,7 +18,11 @@ def read_order(config: Fields, default: Order) -> Order:
         return config.choice("order", NAMED, default)
     fields = config.mapping("order", "order")
     exponents = {name: _thousandths(fields, name) for name in ("expected", "size", "waited", "sojourn")}
-    order = Order(**exponents, patience_ms=fields.duration("patience", 1, least_ms=1))
+    order = Order(
+        **exponents,
+        patience_ms=fields.duration("patience", 1, least_ms=1),
+        floor_ms=fields.duration("atLeast", 1, least_ms=1),
+    )
     fields.close()
     return order
 

@@ -16,16 +16,17 @@ from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.sim.scenario.races import RaceScript
+from muster.state.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptJob:
-    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or until `work_ms`
-    task-milliseconds are done, or is raced."""
+    """A job that arrives at `job.submit_ms` and really runs for `runtime_ms` (None: until the end), or until its work
+    is done, or is raced."""
 
     job: Job
     runtime_ms: int | None = None
-    work_ms: int | None = None
+    work: Work | None = None
     race: RaceScript | None = None
 
 
@@ -39,7 +40,10 @@ class Scripted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A small world with a script. `until_ms` None: until nothing can happen any more."""
+    """A small world with a script. `until_ms` None: until nothing can happen any more.
+
+    With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
+    """
 
     policy: Policy
     clusters: tuple[Cluster, ...] = ()
@@ -51,3 +55,4 @@ class Scenario:
     jobs: tuple[ScriptJob, ...] = ()
     events: tuple[Scripted, ...] = ()
     until_ms: int | None = None
+    rounds_ms: int = 1

@@ -92,6 +92,7 @@ def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int
         weights=_weights(config),
         order=read_order(config, default.order),
         reservations=config.integer("reservations", default.reservations, 0, 16),
+        move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
         backfill=config.boolean("backfill", default.backfill),
         aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
         preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),

@@ -1,0 +1,71 @@
+"""What a turn need not answer: events that give a turn that had nothing to decide nothing new to decide either.
+
+A job that comes behind one just like it, in a queue that wants more than there is anyway, changes nothing that is said
+of anyone. Where nobody reads why jobs wait, a job that the last turn would have refused may wait unseen as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.engine.roll import Traits
+from muster.model import events as ev
+from muster.model.fleet import Fleet
+from muster.model.jobs import Job
+from muster.model.plan import Refusals
+
+if TYPE_CHECKING:
+    from muster.state.state import State
+
+_OF_RACES = (ev.RaceSeen, ev.SubmittedTo, ev.CancelledAt, ev.RaceWon, ev.RaceOver)
+
+
+class Patience:
+    """Tells what can wait. `refusals`: whom the last turn would have refused, if nothing else counts."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._all_fit: tuple[Fleet, int, bool] | None = None
+        self.refusals: Refusals | None = None
+
+    def suffices_for(self, event: ev.Event) -> bool:
+        """Whether the event can wait. Not yet applied, and the last turn had nothing more to do."""
+        if not isinstance(event, ev.JobSubmitted):
+            return isinstance(event, _OF_RACES)  # news of a race that is under way
+        if event.race is not None or self._state.waits_for(event.job):
+            return False
+        if self.refusals is not None and self.refusals.hold_for(event.job):
+            return True
+        return self._stands_behind(event.job) and self._asks_for_all(event.job)
+
+    def _stands_behind(self, job: Job) -> bool:
+        """Whether one just like it stands before it, and is as free to start."""
+        state = self._state
+
+        def is_as_free(other: Traits) -> bool:
+            """Whether nothing keeps the other job from starting that does not keep this one."""
+            bound_ms, other_ms = state.policy.bound_ms(job), state.policy.bound_ms(other)
+            is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
+            is_limited_alike = (other.lifetime_ms, other.user) == (job.lifetime_ms, job.user) or (
+                not state.users
+                and state.books[job.queue].queue.excess_budget is None
+                and (other.lifetime_ms is None) == (job.lifetime_ms is None)
+            )
+            return is_sooner_gone and is_limited_alike
+
+        return state.roll.has_one_before(job, is_as_free)
+
+    def _asks_for_all(self, job: Job) -> bool:
+        """Whether its queue asks for all there is already, so that the job changes nobody's share."""
+        fleet, books = self._state.fleet, self._state.books[job.queue]
+        if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
+            return False
+        return self._do_all_fit(fleet)  # who never fits asks in vain, and is not counted
+
+    def _do_all_fit(self, fleet: Fleet) -> bool:
+        """Whether all who wait fit some empty cluster; it stays so until other profiles wait, or the fleet changes."""
+        known, roll = self._all_fit, self._state.roll
+        if known is None or known[0] is not fleet or known[1] != roll.mix:
+            answer = roll.shapes(self._state.policy.weights).judge(fleet, roll.waiting_with())
+            self._all_fit = known = (fleet, roll.mix, answer)
+        return known[2]
