@@ -15,6 +15,7 @@ from worlds import EVERYTHING, scenarios
 from muster.engine import plan
 from muster.model.fleet import Fleet
 from muster.model.plan import Plan
+from muster.model.policy import Preemption
 from muster.model.snapshot import Snapshot
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.scenario import Scenario
@@ -85,6 +86,18 @@ def log_of(scenario: Scenario, *, skips_turns: bool = True) -> list[str]:
 @given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
 def test_property_skipping_turns_that_decide_nothing_changes_no_byte(scenario: Scenario) -> None:
     assert log_of(scenario) == log_of(scenario, skips_turns=False)
+
+
+def happenings_of(scenario: Scenario, **how: bool) -> list[str]:
+    """What happened, without why anyone waited."""
+    told = [line for tick in Simulation(scenario, estimates=False, **how) for line in lines(tick)]
+    return [dumps(line) for line in told if line["event"] != "waiting"]
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000), preemption=(Preemption.OFF, Preemption.ON))))
+def test_property_where_nobody_asks_why_the_same_happens(scenario: Scenario) -> None:
+    assert happenings_of(scenario, tells_why=False) == happenings_of(scenario, skips_turns=False)
 
 
 @given(scenarios(), st.integers(0, 1000))

@@ -91,6 +91,12 @@ def simulate(
     every_turn: Annotated[
         bool, typer.Option("--every-turn", help="Run turns that cannot decide anything too; the output is the same.")
     ] = False,
+    reasons: Annotated[
+        bool,
+        typer.Option(
+            "--reasons/--no-reasons", help="Find out why jobs wait. Without, the same starts and ends come sooner."
+        ),
+    ] = True,
     record: Annotated[
         str | None, typer.Option(metavar="RECORD", help="Write every turn to this file, for `muster replay`.")
     ] = None,
@@ -143,6 +149,7 @@ def simulate(
         estimates=estimates.value,
         check=check,
         every_turn=every_turn,
+        reasons=reasons,
         record=record,
         why=why,
         pools=pools,

@@ -38,6 +38,7 @@ class Asked:
     estimates: str
     check: bool
     every_turn: bool
+    reasons: bool
     record: str | None
     why: str | None
     pools: bool
@@ -101,7 +102,13 @@ def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: 
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 
     def simulation(listener: Listener | None = None) -> Simulation:
-        return Simulation(scenario, skips_turns=not asked.every_turn, estimates=estimates, listener=listener)
+        return Simulation(
+            scenario,
+            skips_turns=not asked.every_turn,
+            tells_why=asked.reasons,
+            estimates=estimates,
+            listener=listener,
+        )
 
     if asked.record is None:
         return _simulate(simulation(), kept, output, asked)

@@ -8,6 +8,7 @@ from itertools import chain
 from muster.engine import waiting
 from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
+from muster.engine.rest import is_at_rest, refusals
 from muster.engine.turn import Turn
 from muster.model.fleet import Fleet
 from muster.model.made import Made
@@ -33,8 +34,8 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         heads=_heads(snapshot, turns) if tells_why else {},
         wake_ms=_first(chain.from_iterable(wakes)),
         waits_ms=waits_ms,
-        is_at_rest=pooled is None and turns[0].is_at_rest(),
-        refusals=turns[0].refusals() if pooled is None else None,
+        is_at_rest=pooled is None and is_at_rest(turns[0]),
+        refusals=refusals(turns[0]) if pooled is None else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -78,6 +78,11 @@ class Finder:
     def note_full(self, profile: Profile) -> None:
         """There is no room for the profile, promised or not."""
         self._full.add(profile)
+
+    @property
+    def full(self) -> Set[Profile]:
+        """The profiles for which there is no room, promised or not, as far as that was worked out."""
+        return self._full
 
     def started(self, tasks: int) -> None:
         """Someone took room with so many tasks: what others lack is to be worked out anew."""
@@ -195,6 +200,8 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
+        if not self.may_anyone_give_way():
+            return None
         searches = (
             partial(self.in_place_of_lower, job, only_borrowers=True),
             partial(self._in_place_of, job, clusters, blocked),

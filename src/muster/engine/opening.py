@@ -18,7 +18,7 @@ from muster.model.snapshot import Snapshot
 class Opened:
     """Queued and running jobs in columns, and what every queue holds, is entitled to and may still take."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, ahead: int = 0) -> None:
         self.snapshot = snapshot
         self.roll = Roll.of(snapshot)
         self.shapes = self.roll.shapes(snapshot.policy.weights)
@@ -31,7 +31,7 @@ class Opened:
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks.
-        self.face = suited_to(len(self.roll) + 16 * len(snapshot.nodes))
+        self.face = suited_to(max(len(self.roll) + 16 * len(snapshot.nodes), ahead))
 
     def borrowers_in(self, part: Snapshot) -> list[int]:
         """The rows of those who run on the nodes of a pool and belong to another."""

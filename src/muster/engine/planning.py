@@ -17,14 +17,15 @@ from muster.model.snapshot import Snapshot
 _WORTH_THREADS = 10_000  # queued jobs and nodes
 
 
-def plan(snapshot: Snapshot, threads: int | None = None, *, tells_why: bool = True) -> Plan:
+def plan(snapshot: Snapshot, threads: int | None = None, *, tells_why: bool = True, ahead: int = 0) -> Plan:
     """Decide one turn. Pools are decided in so many threads, or as many as suit; the plan is the same.
 
-    `tells_why`: whether verdicts are wanted; without them the actions are the same, and cheaper.
+    `tells_why`: whether verdicts are wanted; without them the actions are the same, and cheaper. `ahead`: how many
+    jobs there are for this turn and those to come, if that is known: it decides which kernels are worth their while.
     """
     if not snapshot.fleet.pools:
-        return closed(snapshot, [_alone(snapshot, tells_why=tells_why)])
-    opened = Opened(snapshot)
+        return closed(snapshot, [_alone(snapshot, tells_why=tells_why, ahead=ahead)])
+    opened = Opened(snapshot, ahead)
     pooled = Pooled(snapshot, opened, _threads(snapshot, opened) if threads is None else threads)
     return closed(snapshot, pooled.turns, pooled)
 
@@ -40,8 +41,8 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
     return _alone(snapshot).horizon.now.books.tallies()
 
 
-def _alone(snapshot: Snapshot, *, tells_why: bool = True) -> Turn:
-    opened = Opened(snapshot)
+def _alone(snapshot: Snapshot, *, tells_why: bool = True, ahead: int = 0) -> Turn:
+    opened = Opened(snapshot, ahead)
     policy = policy_in(snapshot.policy, snapshot.fleet)
     whole = snapshot if policy is snapshot.policy else replace(snapshot, policy=policy)
     turn = Turn(whole, opened, opened.ledger, tells_why=tells_why)

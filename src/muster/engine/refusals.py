@@ -7,13 +7,13 @@ reserve nor take from others changes nothing for anyone by being there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from muster.engine.kernels.filling import NOBODY
 from muster.engine.shapes import Ints
-from muster.model.jobs import Job
+from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 
 
 class Refused:
-    """Who would only wait. `aside`: by queue and profile, how long one must be in the way to be set aside;
-    `may_reserve`: whether CPU and GPU jobs may find a reservation that is not taken for good."""
+    """Who would only wait. `full`: profiles for which there is no room, promised or not; `aside`: by queue and profile,
+    how long one must be in the way to be set aside; `may_reserve`: whether CPU and GPU jobs may find a reservation that
+    is not taken for good."""
 
-    def __init__(self, roll: Roll, policy: Policy, aside: Ints, may_reserve: Callable[[], tuple[bool, bool]]) -> None:
+    def __init__(
+        self,
+        roll: Roll,
+        policy: Policy,
+        full: Set[Profile],
+        aside: Ints,
+        may_reserve: Callable[[], tuple[bool, bool]],
+    ) -> None:
         self._profiles = roll.profiles
         self._policy = policy
+        self._full = full
         self._aside = aside
         self._look_up = may_reserve
         self._least: dict[int, int | None] = {}
@@ -42,6 +51,8 @@ class Refused:
         """Whether the job would only wait."""
         if job.profile not in self._profiles or self._may_reserve[job.profile.asks_gpu]:
             return False
+        if job.profile in self._full:
+            return True
         number = self._profiles[job.profile]
         if number not in self._least:
             self._least[number] = self._least_bound(number)

@@ -445,8 +445,9 @@ class Span:
 
     def trial(self, tasks: int) -> Cells:
         """The trial of this span, with cells for the answer and the log of so many tasks more."""
-        old, moments = self._trial, [rooms.moment for rooms in self.moments]
+        old = self._trial
         if old is None or not self._has_cells_for(old, tasks):
+            moments = [rooms.moment for rooms in self.moments]
             sign = self.books.sign_of(tuple([rooms.birth for rooms in self.moments]))
             used = self.mark()
             self._trial = new = self.books.new_trial(moments, sign, tasks + 2 * used // len(moments))

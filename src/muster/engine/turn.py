@@ -34,7 +34,7 @@ from muster.engine.minutes import Asides, Minutes, Round
 from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
-from muster.engine.refusals import Refused
+from muster.engine.rest import has_settled
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -99,8 +99,8 @@ class Turn:
         self.finder.width.reopen()
         self.round = Round()
         self._before = (self.minutes.gave_way, self.minutes.changes)
-        self._heard_aged = False
-        self._looked_in_vain = False
+        self.heard_aged = False
+        self.looked_in_vain = False
         self.move()
         self.keep_promises()
         self.hear_the_aged()
@@ -116,25 +116,14 @@ class Turn:
             return False
         if self.minutes.gave_way > evicted:
             return True
-        return self.may_answer() and (self.tells_why or not self._is_settled())
-
-    def _is_settled(self) -> bool:
-        """Whether another round would only say more of those who wait, and do nothing.
-
-        The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow
-        decides who may start.
-        """
-        if self.policy.preemption is not Preemption.OFF or self.ledger.shapes.has_elastic:
-            return False
-        is_for_good = len(self.pending) <= 1 and self.pending.keys() == self.horizon.promised.keys()
-        return is_for_good and not (self._heard_aged or self._looked_in_vain or Reason.BUDGET in self.round.reasons)
+        return self.may_answer() and (self.tells_why or not has_settled(self))
 
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
         has_promises = bool(self.pending or self.horizon.promised)
         is_on = self.policy.preemption is Preemption.ON
         may_evict = is_on and bool(self.horizon.stays.givers.many.any())
-        return has_promises or may_evict or self._heard_aged
+        return has_promises or may_evict or self.heard_aged
 
     @property
     def horizon(self) -> Horizon:
@@ -208,7 +197,7 @@ class Turn:
                 self.lines.look_at(job)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)
-        self._heard_aged = bool(served)
+        self.heard_aged = bool(served)
 
     def _aged(self) -> list[Job]:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
@@ -241,6 +230,7 @@ class Turn:
                 self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
             else:
                 self.round.reasons |= _OUT_OF_ROOM
+                self.round.bounded = True
         return job
 
     def _are_promises_firm(self) -> bool:
@@ -273,10 +263,10 @@ class Turn:
         return self._last_care
 
     def _who_needs_care(self) -> Care:
-        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self._who_may_reserve()
+        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.who_may_reserve()
         return self.lines.care(kinds, self.finder.who_may_take())
 
-    def _who_may_reserve(self) -> list[int]:
+    def who_may_reserve(self) -> list[int]:
         """Whether CPU and GPU jobs may still have a reservation in some cluster."""
         promised, policy, kinds = self.horizon.promised.values(), self.policy, [0, 0]
         if len(promised) < policy.reservations_in_all:
@@ -314,7 +304,7 @@ class Turn:
             )
             self.lines.take(job)
         else:
-            self._looked_in_vain = True
+            self.looked_in_vain = True
         self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
@@ -459,30 +449,6 @@ class Turn:
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
-
-    def is_at_rest(self) -> bool:
-        """Whether nothing is left to do until time wakes us, once what was decided is done.
-
-        Who was sent back stands in line again a moment later, who just started may give way then, and who is elastic
-        may grow.
-        """
-        is_plain = (
-            self.policy.preemption is Preemption.OFF and not self.fleet.whole.pools and self.policy.move_points is None
-        )
-        return is_plain and not self.ledger.shapes.has_elastic and not self.minutes.sent_back
-
-    def refusals(self) -> Refused | None:
-        """Whom the turn would refuse, if that can be told: nobody gives way."""
-        if self.tells_why or not self.is_at_rest():
-            return None
-        return Refused(self.roll, self.policy, self.lines.lines.aside, self._who_may_reserve_later)
-
-    def _who_may_reserve_later(self) -> tuple[bool, bool]:
-        """Whether CPU and GPU jobs that come later may have a reservation: of those that rest on guesses each may."""
-        if any(name not in self.pending for name in self.horizon.promised):
-            return True, True
-        cpu, gpu = self._who_may_reserve()
-        return bool(cpu), bool(gpu)
 
 
 def _firm(reservation: Reservation | None) -> Reservation | None:

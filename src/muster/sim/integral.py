@@ -21,6 +21,25 @@ class Integral:
             self.sums[name] = self.sums.get(name, 0) + amount * dt_ms
 
 
+class Steps:
+    """Sums over time, by name, of amounts that stay as they are until they are set anew."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, int] = {}
+        self._now: dict[str, tuple[int, int]] = {}  # the amount, and since when
+
+    def set(self, name: str, amount: int, now_ms: int) -> None:
+        """From now on the amount is this."""
+        before, since_ms = self._now.get(name, (0, 0))
+        self._sums[name] = self._sums.get(name, 0) + before * (now_ms - since_ms)
+        self._now[name] = (amount, now_ms)
+
+    def sum(self, name: str, now_ms: int) -> int:
+        """All of it until now."""
+        amount, since_ms = self._now.get(name, (0, 0))
+        return self._sums.get(name, 0) + amount * (now_ms - since_ms)
+
+
 def utilisation(held: Integral, there: Integral, lived_ms: int) -> dict[str, float]:
     """The part of what was there in that time that was held, per resource; pods only where there is a limit."""
     unlimited = NO_POD_LIMIT * max(lived_ms, 1)

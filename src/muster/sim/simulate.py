@@ -74,6 +74,7 @@ class Simulation:
             self._runtime,
             skips_turns=skips_turns,
             tells_why=tells_why,
+            ahead=len(scenario.jobs),
             opaque=opaque,
             rounds_ms=scenario.rounds_ms,
         )

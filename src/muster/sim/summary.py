@@ -11,7 +11,7 @@ from muster.model.jobs import Job, Running
 from muster.model.names import name_key
 from muster.model.plan import Plan, Waiting
 from muster.model.resources import GPU, MICRO, Resources, total
-from muster.sim.integral import Integral, utilisation
+from muster.sim.integral import Integral, Steps, utilisation
 from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
@@ -49,7 +49,7 @@ class Summary:
         self.last_plan: Plan | None = None
         self._races = RaceStories()
         self._running: dict[str, Running] = {}
-        self._usage = Integral()
+        self._usage = Steps()
         self._whole = Integral()
         self._held: dict[str, Integral] = {}
         self._there: dict[str, Integral] = {}
@@ -77,8 +77,10 @@ class Summary:
             if notice.waiting.reason.name not in waited_for:
                 waited_for.append(notice.waiting.reason.name)
         if tick.moment.events:
+            jobs = _jobs_of(tick.moment.events)
             self._levels = self._measure()
-            self._pools.look(self.state, _jobs_of(tick.moment.events))
+            self._measure_queues({self.stories[job].job.queue for job in jobs})
+            self._pools.look(self.state, jobs)
         self.last_plan = tick.moment.plan
 
     def _note(self, event: ev.Event) -> None:
@@ -117,8 +119,14 @@ class Summary:
         if (run := self._running.pop(job_id, None)) is not None:
             self.wasted_gpu_ms += run.resources.get(GPU) * (self.now_ms - run.started_ms) // 1000
 
-    def _measure(self) -> tuple[list[tuple[str, int]], int, dict[str, tuple[Resources, Resources]]]:
-        """Usage by queue, the fleet's usage, and by cluster what is held and what is there."""
+    def _measure_queues(self, queues: set[str]) -> None:
+        """What these queues use from now on."""
+        weights, started = self.state.policy.weights, self.state.started_by
+        for name in queues:
+            self._usage.set(name, weights.usage(started(name)), self.now_ms)
+
+    def _measure(self) -> tuple[int, dict[str, tuple[Resources, Resources]]]:
+        """The fleet's usage, and by cluster what is held and what is there."""
         machines, weights = self.state.machines, self.state.policy.weights
         fleet, floor = machines.fleet(), machines.floor()
         if fleet is not self._fleet:  # nodes change rarely
@@ -127,14 +135,12 @@ class Summary:
                 name: total(node.empty().free for node in fleet.nodes_of(name)) for name in machines.clusters
             }
         by_cluster = {name: (floor.held_in(name), there) for name, there in self._whole_of.items()}
-        usage = [(name, weights.usage(held)) for name, held in self.state.started_by_queue().items()]
-        return usage, weights.usage(floor.capacity()), by_cluster
+        return weights.usage(floor.capacity()), by_cluster
 
     def _integrate(self, now_ms: int) -> None:
         dt_ms = now_ms - self.now_ms
         if dt_ms:
-            usage, whole, by_cluster = self._levels
-            self._usage.add(usage, dt_ms)
+            whole, by_cluster = self._levels
             self._whole.add([("fleet", whole)], dt_ms)
             self._pools.pass_time(dt_ms)
             for name, (held, there) in by_cluster.items():
@@ -187,6 +193,8 @@ class Summary:
             return {"verdict": "running"}
         if (race := self.state.races.live.get((job_id, record.attempts))) is not None:
             return racing(race)
+        if not self.simulation.run.tells_why:
+            return {"verdict": "in line"}
         verdict = self.last_plan.verdicts.get(job_id) or self.state.races.blocked.get(job_id)
         if not isinstance(verdict, Waiting):  # not looked at, or a victim that is back in line
             verdict = self.last_plan.behind(self.stories[job_id].job.queue)
@@ -233,8 +241,8 @@ class Summary:
         return {
             name: {
                 "started": self.started.get(name, 0),
-                "usage": round(self._usage.sums.get(name, 0) / MICRO / max(self.now_ms, 1), 6),
-                "share": round(self._usage.sums.get(name, 0) / whole, 6) if whole else 0.0,
+                "usage": round(self._usage.sum(name, self.now_ms) / MICRO / max(self.now_ms, 1), 6),
+                "share": round(self._usage.sum(name, self.now_ms) / whole, 6) if whole else 0.0,
             }
             for name in sorted(self.state.started_by_queue())
         }

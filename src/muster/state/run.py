@@ -41,7 +41,7 @@ class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between.
 
     `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
-    wait (`tells_why`), none that would do nothing.
+    wait (`tells_why`), none that would do nothing. `ahead`: how many jobs are to come in all.
     With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
     """
 
@@ -52,10 +52,12 @@ class Run:
         *,
         skips_turns: bool = True,
         tells_why: bool = True,
+        ahead: int = 0,
         opaque: OpaqueClusters | None = None,
         rounds_ms: int = 1,
     ) -> None:
         self.state = state
+        self._ahead = ahead
         self.skips_turns = skips_turns
         self.tells_why = tells_why
         self.watch: Callable[[Snapshot, Plan], None] | None = None
@@ -160,7 +162,8 @@ class Run:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
         snapshot = self.state.freeze(now_ms)
-        plan = decide(snapshot, tells_why=self.tells_why)
+        is_heard = self.tells_why or self.watch is not None or self.state.listener is not None
+        plan = decide(snapshot, tells_why=is_heard, ahead=self._ahead)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
@@ -189,7 +192,7 @@ class Run:
         last = self._last
         if not self.skips_turns:
             return None
-        if self.state.is_idle:
+        if self.state.is_idle and self.watch is None:  # whoever watches may care how things stand
             return Plan(now_ms=now_ms)
         if last is None or self.state.has_news or not self._has_come_to_rest(last):
             return None

@@ -22,9 +22,9 @@ from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan
 from muster.model.policy import Policy
-from muster.model.queues import Queue, User
+from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources, total
-from muster.model.snapshot import Held, Snapshot, UserState
+from muster.model.snapshot import Held, Snapshot
 from muster.model.width import Serving
 from muster.state.books import Books
 from muster.state.elastic import Elastic
@@ -32,7 +32,8 @@ from muster.state.machines import Machines
 from muster.state.patience import Patience
 from muster.state.races import Races
 from muster.state.records import Phase, Records
-from muster.state.tally import Measures, Tally
+from muster.state.tally import Measures
+from muster.state.users import Users
 
 
 class Listener(Protocol):
@@ -59,9 +60,7 @@ class State:
         self.books = Books()
         self._idle: set[str] = set()
         self._forgets_ms: int | None = None  # when the next of them is forgotten, if that is worked out
-        self.users: dict[str, User] = {}
-        self._by_user: dict[str, Tally] = {}
-        self._raced_by_user: dict[str, Tally] = {}
+        self.users = Users()
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
@@ -88,6 +87,11 @@ class State:
         books = self.books.get(name)
         return None if books is None else books.queue
 
+    def started_by(self, queue: str) -> Resources:
+        """What a queue's started jobs hold."""
+        books = self.books.get(queue)
+        return NOTHING if books is None else books.started()
+
     def started_by_queue(self) -> dict[str, Resources]:
         """What each queue's started jobs hold."""
         return {name: books.started() for name, books in self.books.items()}
@@ -98,8 +102,9 @@ class State:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits and no width may change: there is nothing to decide."""
-        return not (self.roll.row_of or self.pending or self.held or self._elastic)
+        """Whether nobody waits, and nobody who runs may change width or place: there is nothing to decide."""
+        is_anyone_there = self.roll.row_of or self.pending or self.held or self._elastic
+        return not is_anyone_there and (self.policy.move_points is None or not self.running)
 
     def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
         """The pool whose nodes these tasks of a job are on, if that is not the job's own."""
@@ -118,7 +123,7 @@ class State:
             fleet=self.machines.fleet(),
             nodes=floor.nodes(),
             queues=self.books.states(),
-            users=tuple(self._user_state(user) for user in self.users.values()),
+            users=self.users.states(),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
             held=tuple(self._held(job) for job in self.held.values()),
@@ -132,14 +137,6 @@ class State:
         if version != self._runs.version:
             raise LookupError("running jobs have come or gone: look at a snapshot before the world goes on")
         return self.running.values()
-
-    def _user_state(self, user: User) -> UserState:
-        tally, raced = self._by_user.get(user.name), self._raced_by_user.get(user.name)
-        return UserState(
-            user=user,
-            started=NOTHING if tally is None else tally.amounts(),
-            raced=NOTHING if raced is None else raced.amounts(),
-        )
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
@@ -166,9 +163,7 @@ class State:
         other.jobs = self.jobs.fork(other.roll.row_of, other.held, other.races.line)
         other.books = self.books.fork(other.roll)
         other._idle = set(self._idle)
-        other.users, other._retried = dict(self.users), dict(self._retried)
-        other._by_user = {name: tally.copy() for name, tally in self._by_user.items()}
-        other._raced_by_user = {name: tally.copy() for name, tally in self._raced_by_user.items()}
+        other.users, other._retried = self.users.fork(), dict(self._retried)
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
         other._budgets = dict(self._budgets)
         other._elastic = self._elastic.fork()
@@ -446,8 +441,7 @@ class State:
         books.use(measure, self.now_ms, sign=sign)
         if whole and job.lifetime_ms is None:
             books.fix(sign * self._measures.least_usage(job.profile), self.now_ms)
-        if job.user:
-            self._by_user.setdefault(job.user, Tally()).add(measure.resources, sign)
+        self.users.start(job.user, measure.resources, sign)
 
     # -- races -----------------------------------------------------------------------------------------
 
@@ -457,7 +451,7 @@ class State:
         queue, by_queue = Queue(name=job.queue), NOTHING
         if books is not None:
             queue, by_queue = books.queue, books.started() + books.raced()
-        by_user = [tally[job.user].amounts() for tally in (self._by_user, self._raced_by_user) if job.user in tally]
+        by_user = [self.users.held(job.user)]
         for pending in (it.job for it in self.pending.values()):
             by_queue = by_queue + pending.profile.least if pending.queue == job.queue else by_queue
             by_user += [pending.profile.least] if pending.user == job.user else []
@@ -484,5 +478,4 @@ class State:
         asks = self.races.asks(job.id)
         if job.queue in self.books:
             self.books[job.queue].hold_raced(asks, sign=sign)
-        if job.user:
-            self._raced_by_user.setdefault(job.user, Tally()).add(asks, sign)
+        self.users.race(job.user, asks, sign)

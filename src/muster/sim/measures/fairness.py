@@ -216,6 +216,7 @@ class _Windows:
         whole_ms = WINDOW_STEPS * self._step_ms
         counts = (waited >= whole_ms * (1 - _ALL)) & (entitled > 0)
         missed = np.divide(short, entitled, out=np.full_like(short, -1.0), where=counts)
+        missed = np.minimum(missed, 1.0)  # sums of parts may be a hair above the whole
         best = missed.argmax(axis=0)
         found = missed[best, np.arange(self._queues)]
         better = found > self._worst

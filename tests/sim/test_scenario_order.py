@@ -1,0 +1,68 @@
+"""`config.order` of a scenario."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.order import NAMED, Order
+from muster.sim.scenario.loader import parse
+from muster.sim.scenario.problems import ScenarioError
+from muster.sim.simulate import Simulation
+
+THREE = """
+config: {order: %s, overShare: off}
+clusters: [{name: c, nodes: [{name: n, cpu: 4}]}]
+jobs:
+  - {name: first, cpu: 4, runtime: 10m, expectedRuntime: 10m}
+  - {name: long, cpu: 4, runtime: 30m, expectedRuntime: 30m, at: 1m}
+  - {name: short, cpu: 4, runtime: 1m, expectedRuntime: 1m, at: 2m}
+"""
+
+
+@pytest.mark.parametrize(
+    "text, order",
+    [
+        *(pytest.param(name, order, id=f"by name: {name}") for name, order in NAMED.items()),
+        pytest.param(
+            "{expected: 0.5, size: -1, waited: 2.125, patience: 1h, atLeast: 10s}",
+            Order(expected=500, size=-1000, waited=2125, patience_ms=3_600_000, floor_ms=10_000),
+            id="by exponents",
+        ),
+    ],
+)
+def test_an_order_is_read(text: str, order: Order) -> None:
+    assert parse(THREE % text).policy.order == order
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        pytest.param("fastest", "one of arrival, shortest, smallest, slowdown, wfp3", id="no such order"),
+        pytest.param("{expected: 21}", "config.order.expected", id="exponent too large"),
+        pytest.param("{expected: 0.0001}", "at most three decimals", id="exponent too fine"),
+        pytest.param("{speed: 1}", "config.order.speed", id="no such exponent"),
+    ],
+)
+def test_a_wrong_order_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse(THREE % text)
+
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "order, second",
+    [
+        pytest.param("arrival", "long", id="first come, first served"),
+        pytest.param("shortest", "short", id="the shorter one goes first"),
+    ],
+)
+def test_the_order_decides_who_starts_next(order: str, second: str) -> None:
+    starts = [
+        action.job
+        for tick in Simulation(parse(THREE % order), estimates=False)
+        for action in tick.moment.plan.actions
+        if type(action).__name__ == "Start"
+    ]
+
+    assert starts[:2] == ["first", second]

@@ -1,0 +1,81 @@
+"""Which turns are not taken, told as small stories: the same happens with them and without."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import JobBuilder, a_job
+
+from muster.model.fleet import Cluster
+from muster.model.nodes import Node
+from muster.model.policy import Policy, Preemption
+from muster.model.queues import Queue
+from muster.model.resources import Resources
+from muster.model.snapshot import Snapshot
+from muster.sim.scenario.scenario import Scenario
+from muster.sim.simulate import Simulation
+
+SECOND = 1000
+
+
+def a_job_of(cpu: int, *, runs_s: int, queue: str = "a") -> JobBuilder:
+    """A job whose run time is stated, and true."""
+    return a_job(queue).cpu(cpu).runs(seconds=runs_s).of(expected_ms=runs_s * SECOND)
+
+
+def scenario(*jobs: tuple[int, JobBuilder], preemption: Preemption = Preemption.OFF) -> Scenario:
+    """Jobs that come at these seconds to one node of 8 cores."""
+    return Scenario(
+        policy=Policy(over_share=None, preemption=preemption, turn_ms=SECOND),
+        clusters=(Cluster(name="c"),),
+        nodes=(Node(name="n", cluster="c", allocatable=Resources.of({"cpu": 8000, "pods": 100})),),
+        queues=(Queue(name="a"), Queue(name="b")),
+        jobs=tuple(builder.named(f"j{place}").built(place, at * SECOND) for place, (at, builder) in enumerate(jobs)),
+    )
+
+
+def turns(told: Scenario, *, tells_why: bool) -> list[int]:
+    """At which seconds a turn was taken."""
+    simulation = Simulation(told, estimates=False, tells_why=tells_why)
+    taken: list[int] = []
+    freeze = simulation.state.freeze
+
+    def counted(now_ms: int) -> Snapshot:
+        taken.append(now_ms // SECOND)
+        return freeze(now_ms)
+
+    simulation.state.freeze = counted
+    for _ in simulation:
+        pass
+    return taken
+
+
+FULL = ((0, a_job_of(8, runs_s=100)), (0, a_job_of(8, runs_s=100)))
+"""One that fills the node until 100, and one that is promised it then."""
+
+
+@pytest.mark.parametrize(
+    "jobs, told, untold",
+    [
+        pytest.param(
+            [(0, a_job_of(4, runs_s=10)), (3, a_job_of(4, runs_s=20))],
+            [0, 3],
+            [0, 3],
+            id="who ends while nobody waits needs no turn, and who started no second look",
+        ),
+        pytest.param(
+            [*FULL, (5, a_job_of(8, runs_s=10, queue="b"))],
+            [0, 1, 5, 100, 101, 200],
+            [0, 100, 200],
+            id="who comes to a full node with what found no room before waits unseen",
+        ),
+        pytest.param(
+            [*FULL, (5, a_job_of(2, runs_s=10, queue="b"))],
+            [0, 1, 5, 100, 101, 200],
+            [0, 5, 100, 200],
+            id="who asks for what nobody asked for before is looked at",
+        ),
+    ],
+)
+def test_a_turn_is_taken_only_when_it_may_do_something(jobs, told, untold):
+    assert turns(scenario(*jobs), tells_why=True) == told
+    assert turns(scenario(*jobs), tells_why=False) == untold
