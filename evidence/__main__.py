@@ -1,4 +1,7 @@
-"""`python -m evidence [E1 …]`: run experiments, or what is left of them, and write their chapters."""
+"""`python -m evidence [E1 …]`: run experiments, or what is left of them, and write their chapters.
+
+`E2/kth` runs only the cases of an experiment whose names begin so; the chapter then tells of all that are known.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ what was published about it. The baselines are configurations of the same engine
 
 def main() -> int:
     """Run what was asked for."""
-    names = [name.upper() for name in sys.argv[1:]] or list(EXPERIMENTS)
-    unknown = [name for name in names if name not in EXPERIMENTS]
+    asked = [name.partition("/") for name in sys.argv[1:] or EXPERIMENTS]
+    unknown = [name for name, _, _ in asked if name.upper() not in EXPERIMENTS]
     if unknown:
         print(f"no experiment called {unknown[0]!r}; there is: {', '.join(EXPERIMENTS)}", file=sys.stderr)
         return 2
     try:
-        for name in names:
-            experiment: Experiment = import_module(EXPERIMENTS[name]).EXPERIMENT
-            outcomes = all_outcomes(experiment)
+        for name, _, part in asked:
+            experiment: Experiment = import_module(EXPERIMENTS[name.upper()]).EXPERIMENT
+            outcomes = all_outcomes(experiment, part)
             update(experiment, experiment.chapter(outcomes))
     except MissingTrace as err:
         print(err, file=sys.stderr)
@@ -51,14 +54,14 @@ def main() -> int:
     return 0
 
 
-def all_outcomes(experiment: Experiment) -> dict[str, Outcome]:
-    """What all cases of an experiment came to, on as many cores as there are."""
+def all_outcomes(experiment: Experiment, part: str = "") -> dict[str, Outcome]:
+    """What the cases of an experiment came to, on as many cores as there are; only those of one part are run anew."""
     shelf, cases = Shelf(experiment.name), experiment.cases()
     outcomes = {case.key: kept for case in cases if (kept := shelf.get(case.key)) is not None}
-    left = [case for case in cases if case.key not in outcomes]
+    left = [case for case in cases if case.key not in outcomes and case.key.startswith(part)]
     columns = (TextColumn(experiment.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=len(cases), completed=len(outcomes))
+        task = progress.add_task("", total=len(outcomes) + len(left), completed=len(outcomes))
         for key, outcome in _run(left):
             shelf.put(key, outcome)
             outcomes[key] = outcome

@@ -146,6 +146,9 @@ def _of_sequences(outcomes: Mapping[str, Outcome]) -> list[str]:
     def told(log: str, policy: str, fact: str) -> float:
         return float(facts[f"{log}/{policy}"][fact])
 
+    known = [policy for policy in POLICIES if all(f"{log}/{policy}" in outcomes for log in SEQUENCES)]
+    if not {"muster", "easy-fcfs"} <= set(known):
+        return []
     rows = [
         [
             f"**{policy}**" if policy == "muster" else policy,
@@ -156,7 +159,7 @@ def _of_sequences(outcomes: Mapping[str, Outcome]) -> list[str]:
             told("lublin-2", policy, "most"),
             PUBLISHED[policy][1],
         ]
-        for policy in POLICIES
+        for policy in known
     ]
     bars = []
     for log, most in (("lublin-1", 34.4), ("lublin-2", 71.3)):
@@ -189,7 +192,11 @@ def _of_logs(outcomes: Mapping[str, Outcome]) -> list[str]:
     rows, bars = [], []
     for name, log in LOGS.items():
         rows.append([name, "as recorded", _RECORDED[name][0], *["–"] * 7])
-        for policy in log.policies:
+        known = [policy for policy in log.policies if f"{name}/{policy}" in outcomes]
+        if not {"muster", "easy-fcfs"} <= set(known):
+            bars.append(bar(f"{name}: not run", False))
+            continue
+        for policy in known:
             told = {fact: float(value) for fact, value in outcomes[f"{name}/{policy}"].facts.items()}
             published = _EASY[name] if policy == "easy-fcfs" else "–"
             own = [told[fact] for fact in ("slowdown", "wait", "most", "used")]

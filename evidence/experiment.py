@@ -39,4 +39,4 @@ class Experiment(Protocol):
         """All that must be run, the longest first."""
 
     def chapter(self, outcomes: Mapping[str, Outcome]) -> str:
-        """Its part of docs/evidence.md, from the outcomes of all its cases by key."""
+        """Its part of docs/evidence.md, from the outcomes of its cases by key; those that were not run are left out."""
