@@ -10,6 +10,7 @@ from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
 from muster.engine.rest import is_at_rest, refusals
 from muster.engine.turn import Turn
+from muster.engine.wake import next_mark
 from muster.model.fleet import Fleet
 from muster.model.made import Made
 from muster.model.order import Place
@@ -26,14 +27,15 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         turns[0].round.limited += pooled.borrowing.round.limited
         pooled.borrowing.tell()
     wakes = [turn.wakes_ms(reasons) for turn in turns]
-    waits_ms = _first(waits_ms for waits_ms, _ in wakes)
+    marks = [next_mark(turn.snapshot, turn.lines) for turn in turns]
     return Plan(
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
         verdicts=_verdicts(turns, pooled, others, snapshot.fleet) if tells_why else {},
         heads=_heads(snapshot, turns) if tells_why else {},
-        wake_ms=_first(chain.from_iterable(wakes)),
-        waits_ms=waits_ms,
+        wake_ms=_first(chain(chain.from_iterable(wakes), marks)),
+        waits_ms=_first(waits_ms for waits_ms, _ in wakes),
+        runs_ms=_first(runs_ms for _, runs_ms in wakes),
         is_at_rest=pooled is None and is_at_rest(turns[0]),
         refusals=refusals(turns[0]) if pooled is None else None,
     )

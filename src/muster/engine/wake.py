@@ -30,11 +30,16 @@ def next_wake(
         *_moving_reservations(snapshot, ledger, horizon, lines, said),
         *_decay(snapshot, ledger, said.limited),
     ]
-    if snapshot.policy.order.is_moving and lines.queues_in_line():  # someone else may come first then
-        moments.append(_next(snapshot.now_ms, snapshot.policy.order_step_ms))
     if any(Happening.NEXT_TURN in reason.until for reason in said.reasons):
         moments.append(snapshot.now_ms + 1)
     return min((moment for moment in moments if moment > snapshot.now_ms), default=None)
+
+
+def next_mark(snapshot: Snapshot, lines: Lines) -> int | None:
+    """When someone else may come first in a queue, for the time waited counts; it changes what is said, and to whom."""
+    if not snapshot.policy.order.is_moving or not lines.queues_in_line():
+        return None
+    return _next(snapshot.now_ms, snapshot.policy.order_step_ms)
 
 
 def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:

@@ -208,7 +208,8 @@ class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
 
     `wake_ms` is the first later moment at which time alone could change the decision. `waits_ms` counts only what
-    could change for those who wait: widths of those who run may change for ever. `is_at_rest`: once its actions are
+    could start or stop those who wait, `runs_ms` only widths and places of those who run, which may change for ever; so
+    may the order inside queues. `is_at_rest`: once its actions are
     carried out there is nothing more to do until then.
     """
 
@@ -218,6 +219,7 @@ class Plan:
     heads: Mapping[str, str] = field(default_factory=dict)
     wake_ms: int | None = None
     waits_ms: int | None = None
+    runs_ms: int | None = None
     is_at_rest: bool = field(default=False, repr=False, compare=False)
     refusals: Refusals | None = field(default=None, repr=False, compare=False)
 

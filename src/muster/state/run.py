@@ -143,7 +143,7 @@ class Run:
         if not last.is_empty or last.waits_ms is not None:
             return False
         is_hopeless = last.now_ms - self._moved_ms > WEEK_MS  # every window of a calendar has come and gone
-        return last.wake_ms is None or not self.state.waiting() or is_hopeless
+        return last.runs_ms is None or not self.state.waiting() or is_hopeless
 
     def is_due(self, now_ms: int) -> bool:
         """Whether something is still to happen at this very moment."""
