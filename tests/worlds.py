@@ -402,10 +402,16 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         reestimate_ms=_seconds(chance, 10, 3),
         placement=Placement(rule=chance.choice(knobs.placement)),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
-        order=chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
-        order_step_ms=_seconds(chance, 10, 7),
+        **(_order(chance) if knobs.orders == "on" else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
+
+
+def _order(chance: Random) -> dict[str, Any]:
+    return {
+        "order": chance.choice([ARRIVAL, *NAMED.values(), Order(expected=700, waited=1500, patience_ms=9_000)]),
+        "order_step_ms": _seconds(chance, 10, 7),
+    }
 
 
 def _width_policy(knobs: Knobs, chance: Random) -> dict[str, Any]:
