@@ -282,6 +282,7 @@ class Knobs:
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
     benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
     moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
+    orders: str = "off"  # inside queues, other than by arrival
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 

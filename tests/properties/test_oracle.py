@@ -68,6 +68,11 @@ def test_property_the_engine_decides_as_the_oracle_does_where_every_end_is_known
     assert_same_plans(scenario)
 
 
+@given(scenarios(replace(EVERYTHING, orders="on")))
+def test_property_the_engine_decides_as_the_oracle_does_whatever_the_order_inside_queues(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
+
+
 @given(scenarios(Knobs(nodes=10, queues=4, entries=40)))
 def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
     assert_same_plans(scenario)
