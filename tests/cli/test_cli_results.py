@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -187,14 +187,17 @@ def test_who_stops_the_simulation_is_left_with_no_half_file(tmp_path: Path):
     file, report, folder = tmp_path / "long.yaml", tmp_path / "out.html", tmp_path / "tables"
     file.write_text(LONG, encoding="utf-8")
     report.write_text("old", encoding="utf-8")
-    command = [*MUSTER, "simulate", str(file), "-o", "summary", "--report", str(report), "--parquet", str(folder)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    command = [*MUSTER, "simulate", str(file), "-o", "jsonl", "--report", str(report), "--parquet", str(folder)]
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=unbuffered)
+    assert running.stdout is not None
+    first = running.stdout.readline()  # it is under way
+    was_there = folder.exists()
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=60)
 
-    assert (running.returncode, out, err) == (130, "", "interrupted\n")
+    assert was_there
+    assert json.loads(first)["event"] == "submitted"
+    assert (running.returncode, err) == (130, "interrupted\n")
     assert report.read_text(encoding="utf-8") == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.yaml", "out.html"]
