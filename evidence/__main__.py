@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 
@@ -69,7 +69,7 @@ def all_outcomes(experiment: Experiment, part: str = "") -> dict[str, Outcome]:
     return outcomes
 
 
-def _run(cases: Sequence[Case]):  # type: ignore[no-untyped-def]
+def _run(cases: Sequence[Case]) -> Iterator[tuple[str, Outcome]]:
     with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
         running = {pool.submit(case.work): case.key for case in cases}
         try:

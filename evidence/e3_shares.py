@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from muster.model import events as ev
+from muster.sim.measures.division import entitled
 from muster.sim.scenario.scenario import ScriptJob
 from muster.state.run import Moment
 
@@ -42,7 +45,13 @@ class Watch:
         self._now_ms = moment.now_ms
         is_news = [self._note(event) for event in moment.events]
         if any(is_news):
-            self._due = max_min(self._asked, self._weights, self._fleet)
+            self._due = self._divided()
+
+    def _divided(self) -> dict[str, float]:
+        """What each is due: the weighted max-min share of what it has running and waiting."""
+        asked = np.array([list(self._asked.values())], float)
+        shares = entitled(asked, np.array(list(self._weights.values()), float), np.array([float(self._fleet)]))
+        return dict(zip(self._weights, shares[0].tolist(), strict=True))
 
     def _pass(self, lasted_ms: int) -> None:
         if lasted_ms:
@@ -80,18 +89,3 @@ class Watch:
             "worst": max(parts),
             "jain": sum(received) ** 2 / (len(received) * sum(part * part for part in received)),
         }
-
-
-def max_min(asked: Mapping[str, int], weights: Mapping[str, int], fleet: int) -> dict[str, float]:
-    """The weighted max-min division of a fleet among those who ask for something."""
-    due, left, open_ = dict.fromkeys(asked, 0.0), float(fleet), [name for name, amount in asked.items() if amount]
-    while open_ and left > 0:
-        per = left / sum(weights[name] for name in open_)
-        content = [name for name in open_ if asked[name] <= per * weights[name]]
-        if not content:
-            return due | {name: per * weights[name] for name in open_}
-        for name in content:
-            due[name] = float(asked[name])
-            left -= asked[name]
-        open_ = [name for name in open_ if name not in content]
-    return due

@@ -1,8 +1,13 @@
-"""How the property tests search: the same examples every time in CI, fresh ones with MUSTER_FUZZ=1 (`make fuzz`)."""
+"""How the property tests search: the same examples every time in CI, fresh ones with MUSTER_FUZZ=1 (`make fuzz`).
+
+And how the suite itself is run: who starts it in the background of a shell hands it an ignored Ctrl-C,
+which the programs it starts would inherit; those that test Ctrl-C would then wait for ever.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +18,6 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=_SLOW)
 settings.load_profile("fuzz" if os.environ.get("MUSTER_FUZZ") else "ci")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

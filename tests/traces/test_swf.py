@@ -10,6 +10,7 @@ import pytest
 from muster.model.resources import CPU
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.traces import swf
+from muster.sim.traces.choices import Format
 from muster.sim.traces.loading import Trace, load_trace, machine_of, repeated
 from muster.sim.traces.shaping import Machine
 
@@ -115,14 +116,14 @@ def test_a_log_that_is_none_is_refused(tmp_path: Path, content: bytes, words: st
     path.write_bytes(content)
 
     with pytest.raises(ScenarioError) as refused:
-        load_trace(Trace(path=str(path), format="swf", nodes="8"))
+        load_trace(Trace(path=str(path), format=Format.SWF, nodes="8"))
 
     assert words in str(refused.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
-        load_trace(Trace(path=str(tmp_path / "none.swf"), format="swf"))
+        load_trace(Trace(path=str(tmp_path / "none.swf"), format=Format.SWF))
 
 
 def test_a_job_wider_than_a_node_is_a_gang_that_fills_nodes() -> None:
@@ -133,7 +134,7 @@ def test_a_job_wider_than_a_node_is_a_gang_that_fills_nodes() -> None:
 
 
 def test_a_log_is_repeated_later_each_time(tmp_path: Path) -> None:
-    scenario = load_trace(Trace(path=written(tmp_path, FIRST, UNKNOWN), format="swf", nodes="8"))
+    scenario = load_trace(Trace(path=written(tmp_path, FIRST, UNKNOWN), format=Format.SWF, nodes="8"))
 
     again = list(repeated(scenario.jobs, 5))
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from muster.sim.traces.choices import Expected, Format, QueueBy
+
 app = typer.Typer(
     name="muster",
     help="One batch scheduler for many clusters: fair shares, gangs, backfill, and an answer to 'why?'.",
@@ -39,30 +41,6 @@ class Estimates(StrEnum):
     AUTO = "auto"
     ALL = "all"
     NONE = "none"
-
-
-class TraceFormat(StrEnum):
-    """The formats of public traces."""
-
-    SWF = "swf"
-    PHILLY = "philly"
-
-
-class QueueBy(StrEnum):
-    """What makes a queue of a trace."""
-
-    ONE = "one"
-    USER = "user"
-    GROUP = "group"
-    QUEUE = "queue"
-
-
-class Expected(StrEnum):
-    """What a scheduler is told about run times."""
-
-    REQUESTED = "requested"
-    EXACT = "exact"
-    UNKNOWN = "unknown"
 
 
 @app.callback()
@@ -118,7 +96,7 @@ def simulate(
         str | None,
         typer.Option(metavar="FILE", help="Take the jobs from a public trace, plain or gzip (docs/traces.md)."),
     ] = None,
-    format_: Annotated[TraceFormat, typer.Option("--format", help="What the trace is written in.")] = TraceFormat.SWF,
+    format_: Annotated[Format, typer.Option("--format", help="What the trace is written in.")] = Format.SWF,
     nodes: Annotated[
         str | None,
         typer.Option(metavar="[NODESx]EACH", help="The trace's machine: 64x8 is 64 nodes of 8, 8192 one big node."),
@@ -159,10 +137,10 @@ def simulate(
         if trace is None
         else {
             "path": trace,
-            "format": format_.value,
+            "format": format_,
             "nodes": nodes,
-            "queue_by": queue_by.value,
-            "expected": expected.value,
+            "queue_by": queue_by,
+            "expected": expected,
             "most_jobs": most_jobs,
             "repeat_to": repeat_to,
         },
@@ -220,7 +198,7 @@ def whatif(
     sys.exit(run(file, output.value, at=at, knows_runtimes=real_runtimes, **asked))
 
 
-class Format(StrEnum):
+class Document(StrEnum):
     """How to print a document."""
 
     YAML = "yaml"
@@ -231,7 +209,9 @@ class Format(StrEnum):
 def specialise(
     file: Annotated[str, typer.Argument(help="A job file with protocolVersion: super-2 (docs/concepts/races.md).")],
     cluster: Annotated[str, typer.Option("--cluster", help="The alias of the cluster, as the file writes it.")],
-    output: Annotated[Format, typer.Option("-o", "--output", help="YAML as OpenPAI takes it, or JSON.")] = Format.YAML,
+    output: Annotated[
+        Document, typer.Option("-o", "--output", help="YAML as OpenPAI takes it, or JSON.")
+    ] = Document.YAML,
 ) -> None:
     """Print the job that one cluster gets of a job file for several OpenPAI clusters.
 

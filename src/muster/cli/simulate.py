@@ -87,15 +87,13 @@ def _run_for(kept: Results, file: str | None, output: str, asked: Asked) -> int:
 def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
     """The jobs of a trace, in the world that the file describes."""
     from muster.sim.traces.loading import Trace, load_trace, trace_policy
-    from muster.sim.traces.swf import Expected, QueueBy
 
     around = None if file is None else load(file, trace_policy())
     if around is not None and (around.jobs or around.nodes or around.events):
         raise InvalidValue(
             file, "with --trace, a file without clusters, jobs and events: those are the trace's", "FILE"
         )
-    by, expected = QueueBy(fields["queue_by"]), Expected(fields["expected"])
-    return load_trace(Trace(**{**fields, "queue_by": by, "expected": expected}), around)
+    return load_trace(Trace(**fields), around)
 
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, NoReturn
@@ -63,6 +63,18 @@ def opened(path: str) -> Iterator[IO[str]]:
     except (OSError, EOFError) as err:
         message = f"cannot be read: {getattr(err, 'strerror', None) or err}"
         raise TraceError((Problem("", 0, message),), path) from err
+
+
+def table(path: str, columns: tuple[str, ...]) -> Iterator[tuple[Line, Mapping[str, int]]]:
+    """Comma-separated lines after the first, which must begin with these columns; each with where every column is."""
+    every = lines(path, ",")
+    head = next(every, None)
+    if head is None or head.parts[: len(columns)] != columns:
+        (head or Line(path, 1, ())).refuse("header", ",".join(head.parts if head else ()), ",".join(columns))
+    places = {name: place for place, name in enumerate(head.parts)}
+    for line in every:
+        line.must_have(len(columns), "a line of this trace")
+        yield line, places
 
 
 def lines(path: str, separator: str | None = None, comment: str = "") -> Iterator[Line]:

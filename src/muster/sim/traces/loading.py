@@ -15,10 +15,10 @@ from muster.model.queues import Queue
 from muster.model.resources import CPU, GPU
 from muster.sim.scenario.scenario import Scenario, ScriptJob
 from muster.sim.traces import philly, swf
+from muster.sim.traces.choices import Expected, Format, QueueBy
 from muster.sim.traces.lines import TraceError
 from muster.sim.traces.shaping import Machine
 
-FORMATS = ("swf", "philly")
 NODES = "NODESxEACH such as 64x8, or EACH for one big node"
 _NODES = re.compile(r"(?:([1-9][0-9]{0,6})x)?([1-9][0-9]{0,8})")
 _ALL_TIME = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
@@ -29,10 +29,10 @@ class Trace:
     """Which trace, and how to read it. `repeat_to`: go on from the beginning until there are so many jobs."""
 
     path: str
-    format: str
+    format: Format
     nodes: str | None = None
-    queue_by: swf.QueueBy = swf.QueueBy.ONE
-    expected: swf.Expected = swf.Expected.REQUESTED
+    queue_by: QueueBy = QueueBy.ONE
+    expected: Expected = Expected.REQUESTED
     most_jobs: int | None = None
     repeat_to: int | None = None
 
@@ -93,7 +93,7 @@ def machine_of(text: str, resource: str) -> Machine:
 
 
 def _read(trace: Trace) -> tuple[Machine, tuple[ScriptJob, ...]]:
-    if trace.format == "philly":
+    if trace.format is Format.PHILLY:
         machine = machine_of(trace.nodes or "64x8", GPU)
         since, until = _ALL_TIME
         found = philly.jobs(trace.path, machine, philly.Reading(since=since, until=until))

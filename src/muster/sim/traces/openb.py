@@ -18,7 +18,7 @@ from muster.model.jobs import Profile, TaskGroup
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.nodes import DEVICE_MILLI, Node, Request
 from muster.model.resources import CPU, GPU, MEMORY, Resources
-from muster.sim.traces.lines import Line, lines
+from muster.sim.traces.lines import Line, table
 
 MODEL = "gpu-model"  # the label of a node that says what its devices are
 
@@ -47,12 +47,12 @@ class Pod(NamedTuple):
 
 def nodes(path: str, cluster: str, names: Mapping[str, str] | None = None) -> tuple[Node, ...]:
     """The nodes, in the order of the file; `names` gives them others than they have there."""
-    return tuple(_node(line, cluster, names or {}) for line, _ in _body(path, _NODE))
+    return tuple(_node(line, cluster, names or {}) for line, _ in table(path, _NODE))
 
 
 def pods(path: str) -> Iterator[Pod]:
     """The pods, in the order of the file."""
-    for line, places in _body(path, _POD):
+    for line, places in table(path, _POD):
         gpus = line.whole(3, "num_gpu")
         milli = line.whole(4, "gpu_milli", least=1 if gpus else 0)
         if gpus and milli > DEVICE_MILLI:
@@ -60,18 +60,6 @@ def pods(path: str) -> Iterator[Pod]:
         spec = line.parts[places[_SPEC]] if gpus and places.get(_SPEC, len(line.parts)) < len(line.parts) else ""
         amounts = (line.whole(1, "cpu_milli"), line.whole(2, "memory_mib") * _MIB)
         yield Pod(_name(line, "name"), _profile(*amounts, gpus, milli if gpus else DEVICE_MILLI, spec))
-
-
-def _body(path: str, columns: tuple[str, ...]) -> Iterator[tuple[Line, Mapping[str, int]]]:
-    """All lines after the first, which says what is in them: where each column is."""
-    every = lines(path, ",")
-    head = next(every, None)
-    if head is None or head.parts[: len(columns)] != columns:
-        (head or Line(path, 1, ())).refuse("header", ",".join(head.parts if head else ()), ",".join(columns))
-    places = {name: place for place, name in enumerate(head.parts)}
-    for line in every:
-        line.must_have(len(columns), "a line of this trace")
-        yield line, places
 
 
 def _name(line: Line, field: str) -> str:

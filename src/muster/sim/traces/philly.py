@@ -5,13 +5,12 @@ Virtual clusters are the queues. Durations are known to the simulated world only
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from muster.model.jobs import Job
 from muster.sim.scenario.scenario import ScriptJob
-from muster.sim.traces.lines import Line, lines
+from muster.sim.traces.lines import Line, table
 from muster.sim.traces.shaping import Machine
 
 HEADER = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
@@ -35,20 +34,11 @@ class Reading:
 
 def jobs(path: str, machine: Machine, reading: Reading) -> list[ScriptJob]:
     """The jobs of the trace in the order they came; the file is in no order."""
-    found = [entry for line in _body(path) if (entry := _entry(line, machine, reading)) is not None]
+    found = [entry for line, _ in table(path, HEADER) if (entry := _entry(line, machine, reading)) is not None]
     return sorted(found, key=lambda entry: (entry.job.submit_ms, entry.job.key))
 
 
-def _body(path: str) -> Iterator[Line]:
-    every = lines(path, ",")
-    head = next(every, None)
-    if head is not None and head.parts != HEADER:
-        head.refuse("header", ",".join(head.parts), ",".join(HEADER))
-    return every
-
-
 def _entry(line: Line, machine: Machine, reading: Reading) -> ScriptJob | None:
-    line.must_have(len(HEADER), "a line of this trace")
     virtual = line.parts[VIRTUAL_CLUSTER]
     if reading.clusters and virtual not in reading.clusters:
         return None

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 from muster.model.jobs import Job
 from muster.sim.scenario.scenario import ScriptJob
+from muster.sim.traces.choices import Expected, QueueBy
 from muster.sim.traces.lines import Line, lines, opened
 from muster.sim.traces.shaping import Machine
 
@@ -23,23 +23,6 @@ FIELDS = 18
 _SECOND_MS = 1000
 _SIZE = re.compile(r";\s*(MaxProcs|MaxNodes):\s*(\d+)")
 _NOBODY = -1
-
-
-class QueueBy(Enum):
-    """What makes a queue: everyone in one, or one per user, group or queue of the log."""
-
-    ONE = "one"
-    USER = "user"
-    GROUP = "group"
-    QUEUE = "queue"
-
-
-class Expected(Enum):
-    """What the scheduler is told about run times."""
-
-    REQUESTED = "requested"
-    EXACT = "exact"
-    UNKNOWN = "unknown"
 
 
 _FIELD_OF = {QueueBy.USER: USER, QueueBy.GROUP: GROUP, QueueBy.QUEUE: QUEUE}
