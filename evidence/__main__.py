@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
+from multiprocessing import active_children
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -76,7 +77,9 @@ def _run(cases: Sequence[Case]) -> Iterator[tuple[str, Outcome]]:
             for done in as_completed(running):
                 yield running[done], done.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():
+                child.terminate()
+            pool.shutdown(cancel_futures=True)
             raise
 
 

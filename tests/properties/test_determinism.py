@@ -76,15 +76,21 @@ def test_property_the_order_of_a_snapshot_means_nothing(scenario: Scenario, seed
         assert spelled_out(plan(shuffled(snapshot, chance))) == spelled_out(plan(snapshot))
 
 
-def log_of(scenario: Scenario, *, skips_turns: bool = True) -> list[str]:
+def log_of(scenario: Scenario, *, skips_turns: bool = True, estimates: bool = True) -> list[str]:
     """The simulation's log, line by line."""
-    simulation = Simulation(scenario, skips_turns=skips_turns)
+    simulation = Simulation(scenario, skips_turns=skips_turns, estimates=estimates)
     return [dumps(line) for tick in simulation for line in lines(tick)]
 
 
 @settings(max_examples=settings().max_examples * 2)
 @given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
 def test_property_skipping_turns_that_decide_nothing_changes_no_byte(scenario: Scenario) -> None:
+    assert log_of(scenario, estimates=False) == log_of(scenario, skips_turns=False, estimates=False)
+
+
+@settings(max_examples=max(settings().max_examples // 4, 1))
+@given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
+def test_property_skipping_turns_that_decide_nothing_changes_no_estimate(scenario: Scenario) -> None:
     assert log_of(scenario) == log_of(scenario, skips_turns=False)
 
 
@@ -113,5 +119,6 @@ def test_property_the_order_of_a_scenario_means_nothing(scenario: Scenario, seed
     def decided(log: list[str]) -> list[str]:
         return [line for line in log if '"submitted"' not in line]
 
-    assert decided(log_of(other)) == decided(log_of(scenario))
-    assert sorted(log_of(other)) == sorted(log_of(scenario))
+    told, told_of_other = log_of(scenario), log_of(other)
+    assert decided(told_of_other) == decided(told)
+    assert sorted(told_of_other) == sorted(told)
