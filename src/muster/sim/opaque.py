@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from muster.documents.jobs.simulation import RaceScript, Step
 from muster.model.race import CancelAt, Race, Rival, Shown, Sighting, SubmitTo
-from muster.sim.scenario.races import RaceScript, Step
 from muster.state.state import State
 
 _CONFLICT = "409"  # the name is taken

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.known import listed
+from muster.documents.scalars import INT32
 from muster.model.budgets import Budget
-from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import JobEntry, Jobs
-from muster.sim.scenario.scalars import INT32
-from muster.sim.scenario.world import listed
 
 
 def read_budgets(top: Fields, jobs: Jobs) -> tuple[Budget, ...]:

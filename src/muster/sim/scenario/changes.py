@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from muster.documents import document
+from muster.documents.scalars import DURATION, LONGEST_MS, milliseconds
 from muster.documents.values import List, Map, Scalar, Value, resolved, shown
 from muster.sim.scenario.loader import WHAT, scenario_of
 from muster.sim.scenario.problems import Problem, Problems, ScenarioError, quoted
-from muster.sim.scenario.scalars import DURATION, LONGEST_MS, milliseconds
 from muster.sim.scenario.scenario import Scenario
 
 _ADDED = re.compile(r"(jobs|events)\[([0-9]+)\]\.?(.*)", re.DOTALL)

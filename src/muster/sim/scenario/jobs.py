@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple
+from typing import Any
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.entry import KEYS, Need, read_after, read_clusters, read_common, read_pool
+from muster.documents.jobs.groups import read_groups
+from muster.documents.jobs.known import Known, listed
+from muster.documents.jobs.simulation import RaceScript, Simulated, read_scripted_race, read_simulated
 from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.queues import Queue
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.groups import read_groups
-from muster.sim.scenario.pools import read_pool_of
 from muster.sim.scenario.problems import quoted
-from muster.sim.scenario.races import RaceScript, read_race
 from muster.sim.scenario.roster import Entry, Roster, read_name
-from muster.sim.scenario.scalars import INT32, as_name
 from muster.sim.scenario.scenario import ScriptJob
-from muster.sim.scenario.width import read_freezing, read_level, read_work
-from muster.sim.scenario.world import DEFAULT_CLASS, DEFAULT_QUEUE, World, listed
-from muster.state.work import Work
+from muster.sim.scenario.world import World
 
 MOST_JOBS = 2_000_000
 MOST_DEPENDENCIES = 10_000_000  # pairs of jobs, one after the other
 MOST_CYCLES = 20  # that are reported; each search walks every entry
-
-
-class Need(NamedTuple):
-    """What an entry waits for, and where it says so."""
-
-    name: str
-    line: int
-    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +32,7 @@ class JobEntry:
     entry: Entry
     common: dict[str, Any]
     profile: Profile
-    runtime_ms: int | None
-    work: Work | None
+    simulated: Simulated
     after: tuple[Need, ...]
     race: RaceScript | None = None
 
@@ -61,8 +50,9 @@ class Jobs:
 
     def read(self, top: Fields) -> None:
         """Take in the key `jobs`."""
+        known = self.world.known
         for fields in top.entries("jobs", "job"):
-            self._read_job(fields)
+            self._read_job(fields, known)
         for entry, other in self.roster.clashes():
             fields = self.entries[entry.name].fields
             fields.refuse("name", f"the job {other.name} of line {other.line} has that name among its {other.count}")
@@ -76,9 +66,10 @@ class Jobs:
             names = tuple(need.name for need in one.after)
             if names not in ids:
                 ids[names] = self._ids(names)
+            timed = one.simulated
             for name in one.entry.names():
-                job = Job(id=name, profile=one.profile, after=ids[names], **one.common)
-                made.append(ScriptJob(job=job, runtime_ms=one.runtime_ms, work=one.work, race=one.race))
+                job = Job(id=name, profile=one.profile, submit_ms=timed.at_ms, after=ids[names], **one.common)
+                made.append(ScriptJob(job=job, runtime_ms=timed.runtime_ms, work=timed.work, race=one.race))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
 
@@ -94,16 +85,15 @@ class Jobs:
 
     # --- one entry ---
 
-    def _read_job(self, fields: Fields) -> None:
+    def _read_job(self, fields: Fields, known: Known) -> None:
         name, count = read_name(fields)
-        groups = read_groups(fields, self.world.policy.cores_per_gpu)
-        common = self._common(fields)
-        work = read_work(fields, groups, self.world.clusters, self.world.policy.resize_cost_ms)
-        runtime_ms = None if fields.has_map("runtime") else fields.optional_duration("runtime")
-        clusters = self._clusters(fields)
-        after = _read_after(fields)
-        profile = Profile(groups=groups, clusters=clusters, pool=read_pool_of(fields))
-        race = read_race(fields, self.world, profile.least, runtime_ms)
+        groups = read_groups(fields, known.cores_per_gpu)
+        common = read_common(fields, known, KEYS)
+        self.queues.add(common["queue"])
+        simulated = read_simulated(fields, groups, known)
+        profile = Profile(groups=groups, clusters=read_clusters(fields, known), pool=read_pool(fields))
+        after = read_after(fields)
+        race = read_scripted_race(fields, known, profile.least, simulated.runtime_ms)
         fields.close_with_amounts()
         if name is None:
             return
@@ -116,56 +106,11 @@ class Jobs:
                 fields=fields,
                 entry=entry,
                 common=common,
+                simulated=simulated,
                 profile=self._profiles.setdefault(profile, profile),
-                runtime_ms=runtime_ms,
-                work=work,
                 after=after,
                 race=race,
             )
-
-    def _common(self, fields: Fields) -> dict[str, Any]:
-        return {
-            "submit_ms": fields.duration("at"),
-            "queue": self._queue(fields),
-            "priority": fields.integer("priority", 0, -INT32, INT32),
-            "priority_class": read_class(fields, self.world),
-            "lifetime_ms": fields.optional_duration("lifetime"),
-            "expected_ms": fields.optional_duration("expectedRuntime"),
-            "time_limit_ms": fields.optional_duration("timeLimit", least_ms=1),
-            "retries": fields.integer("retries", 0, 0, INT32),
-            "user": fields.name("user") or "",
-            "job_set": fields.name("jobSet") or "",
-            "level": read_level(fields, self.world.levels),
-            "freezing_ms": read_freezing(fields),
-        }
-
-    def _queue(self, fields: Fields) -> str:
-        declared = self.world.queues
-        name = fields.name("queue")
-        if declared is not None and not fields.has("queue") and not fields.has("race"):
-            fields.missing("queue", listed("a queue", declared))
-        elif declared is not None and name is not None and name not in declared:
-            fields.refuse("queue", listed("a queue", declared))
-        name = name or DEFAULT_QUEUE
-        self.queues.add(name)
-        return name
-
-    def _clusters(self, fields: Fields) -> tuple[tuple[str, int], ...]:
-        known = self.world.transparent
-        only = fields.name("cluster")
-        several = fields.mapping("clusters", "clusters")
-        if only is not None and only not in known:
-            fields.refuse("cluster", self.world.placeable())
-        if fields.has("cluster") and fields.has("clusters"):
-            fields.add("cluster", "cluster and clusters exclude each other: give one of them")
-        chosen = []
-        for name in several.given():
-            chosen.append((name, several.integer(name, 50, 0, 100)))
-            if name not in known:
-                several.refuse_key(name, self.world.placeable())
-        if only in known:
-            chosen.append((only, known[only].preference))
-        return tuple(chosen)
 
     # --- what waits for what ---
 
@@ -209,22 +154,3 @@ class Jobs:
         self.entries[names[start]].fields.add("after", message)
         for name in names:
             before[name] = set()
-
-
-def _read_after(fields: Fields) -> tuple[Need, ...]:
-    needs: dict[str, Need] = {}
-    for item, path in fields.items("after"):
-        name = as_name(item, path, fields.problems)
-        if name is not None:
-            needs.setdefault(name, Need(name, item.line, path))
-    return tuple(needs.values())
-
-
-def read_class(fields: Fields, world: World) -> int:
-    """The key `priorityClass` as a number."""
-    name = fields.name("priorityClass")
-    if name is None:
-        return world.classes[DEFAULT_CLASS]
-    if name not in world.classes:
-        fields.refuse("priorityClass", listed("a priority class", world.classes))
-    return world.classes.get(name, 0)

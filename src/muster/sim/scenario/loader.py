@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from muster.documents import document
+from muster.documents.fields import Fields
 from muster.documents.values import Value
 from muster.model.names import name_key
 from muster.model.policy import Policy
 from muster.sim.scenario.budgets import read_budgets
-from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.problems import Problems
 from muster.sim.scenario.scenario import Scenario

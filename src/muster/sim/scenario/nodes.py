@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from muster.documents.fields import Fields
 from muster.documents.values import Scalar
 from muster.model.errors import InvalidValue
 from muster.model.labels import Taint, parse_selector
 from muster.model.nodes import Node
 from muster.model.resources import Resources
-from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.roster import expand, longest, read_name
 
 MOST_NODES = 200_000

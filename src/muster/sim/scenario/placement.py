@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.groups import read_constraint, read_request
+from muster.documents.scalars import INT32
 from muster.model.placement import TIGHTEST, Placement, PlacementRule, Typical
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.groups import read_constraint, read_request
-from muster.sim.scenario.scalars import INT32
 
 _RULES = {rule.value: rule for rule in PlacementRule}
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.entry import as_pool
+from muster.documents.problems import Problems, quoted
+from muster.documents.scalars import as_name
 from muster.documents.values import Map
 from muster.model.errors import InvalidValue
 from muster.model.labels import parse_selector
 from muster.model.names import name_key
-from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL, Pool
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.problems import Problems, quoted
-from muster.sim.scenario.scalars import as_name
+from muster.model.pools import DEFAULT_NAME, Pool
 
 _SWITCHES = {"disableSharing": "shares", "disableBorrowing": "borrows", "disablePreemption": "preempts"}
 _LABELS = "matchLabels"
@@ -100,16 +101,6 @@ class Pools:
                 names.add(as_pool(name))
                 self._mentions.append(Mention(name, item.line, path, fields.problems))
         return tuple(sorted(names, key=name_key))
-
-
-def read_pool_of(job: Fields) -> str:
-    """The pool a job names as its own. One that nobody makes is no error: the default pool takes its place."""
-    return as_pool(job.name("pool") or DEFAULT_NAME)
-
-
-def as_pool(name: str) -> str:
-    """The pool that a file calls so."""
-    return DEFAULT_POOL if name == DEFAULT_NAME else name
 
 
 def _selector(fields: Fields) -> dict[str, str]:

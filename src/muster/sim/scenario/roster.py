@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.scalars import MOST_NAME
+from muster.documents.fields import Fields
+from muster.documents.scalars import MOST_NAME
 
 MOST_COUNT = 1_000_000
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.documents.jobs.simulation import RaceScript
 from muster.model.budgets import Budget
 from muster.model.events import Event
 from muster.model.fleet import Cluster
@@ -15,7 +16,6 @@ from muster.model.nodes import Node
 from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
-from muster.sim.scenario.races import RaceScript
 from muster.state.work import Work
 
 

@@ -7,6 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.entry import read_class, read_level
+from muster.documents.jobs.known import listed
+from muster.documents.scalars import DURATION, INT32
 from muster.documents.values import Scalar
 from muster.model.events import (
     Event,
@@ -23,14 +27,11 @@ from muster.model.events import (
 )
 from muster.model.pools import DEFAULT_POOL
 from muster.model.resources import PODS, Resources
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.jobs import Jobs, read_class
+from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.nodes import read_labels
-from muster.sim.scenario.scalars import DURATION, INT32
 from muster.sim.scenario.scenario import Scripted
 from muster.sim.scenario.timeline import Foreign, foreign_events, place, silent_events
-from muster.sim.scenario.width import read_level
-from muster.sim.scenario.world import QUEUE_KEYS, World, listed, read_queue
+from muster.sim.scenario.world import QUEUE_KEYS, World, read_queue
 
 MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out
 
@@ -207,14 +208,15 @@ class Script:
         return event
 
     def _change_jobs(self, fields: Fields, at_ms: int) -> None:
+        known = self.world.known
         priority = fields.integer("priority", 0, -INT32, INT32)
-        priority_class = read_class(fields, self.world)
+        priority_class = read_class(fields, known)
         changes: dict[str, Any] = {}
         if fields.has("priority"):
             changes["priority"] = priority
         if fields.has("priorityClass"):
             changes["priority_class"] = priority_class
-        level = read_level(fields, self.world.levels)
+        level = read_level(fields, known)
         if fields.has("level"):
             changes["level"] = level
         if not changes:
@@ -254,8 +256,9 @@ class Script:
 
     def _cluster_with_nodes(self, fields: Fields) -> str:
         name = fields.required_name("cluster")
-        if name is not None and name not in self.world.transparent:
-            fields.refuse("cluster", self.world.placeable())
+        known = self.world.known
+        if name is not None and name not in known.transparent:
+            fields.refuse("cluster", known.placeable())
         return name or ""
 
     def _queue(self, fields: Fields, key: str) -> str:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muster.documents.fields import Fields
+from muster.documents.jobs.known import DEFAULT_CLASS, Known
+from muster.documents.scalars import INT32, NAME, is_name, resource_name
 from muster.documents.values import plain
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
-from muster.model.names import name_key
 from muster.model.policy import Policy, Preemption
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
-from muster.sim.scenario.fields import Fields
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.order import read_order
 from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.pools import Pools
-from muster.sim.scenario.scalars import INT32, NAME, is_name, resource_name
 from muster.sim.scenario.width import read_calendar, read_levels, read_width
-
-DEFAULT_QUEUE = "default"
-DEFAULT_CLASS = "default"
 
 QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned")
 
 _MILLION = 1_000_000
-_LISTED = 20  # names that a problem lists at most
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,14 +40,17 @@ class World:
     levels: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def transparent(self) -> dict[str, Cluster]:
-        """The clusters that show their nodes: where jobs are placed."""
-        return {name: cluster for name, cluster in self.clusters.items() if not cluster.opaque}
-
-    def placeable(self) -> str:
-        """What is allowed where a cluster with nodes belongs."""
-        hint = "" if len(self.transparent) == len(self.clusters) else " (opaque ones show no nodes: race over them)"
-        return listed("a cluster", self.transparent) + hint
+    def known(self) -> Known:
+        """What jobs may name. Its clusters are those of this world: a race may bring more."""
+        return Known(
+            queues=self.queues,
+            clusters=self.clusters,
+            classes=self.classes,
+            levels=self.levels,
+            cores_per_gpu=self.policy.cores_per_gpu,
+            resize_cost_ms=self.policy.resize_cost_ms,
+            races_bring_clusters=True,
+        )
 
 
 def read_world(top: Fields, default: Policy) -> World:
@@ -70,13 +69,6 @@ def read_world(top: Fields, default: Policy) -> World:
         users=_read_users(top),
         classes=_read_classes(top),
     )
-
-
-def listed(what: str, names: Collection[str]) -> str:
-    """What is allowed where a name of the file belongs: the names, when they are few."""
-    if len(names) > _LISTED:
-        return f"{what} of this file, which has {len(names)}"
-    return f"{what} of this file: {', '.join(sorted(names, key=name_key)) or 'it has none'}"
 
 
 # --- policy -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What one value of a scenario means: a name, a number, a duration, a resource."""
+"""What one value of a document means: a name, a number, a duration, a resource."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 
+from muster.documents.problems import Problems
 from muster.documents.values import Plain, Scalar, Value, shown
 from muster.model.resources import CPU, GPU, MEMORY, PODS, parse_amount
-from muster.sim.scenario.problems import Problems
 
 MICRO = 1_000_000
 SECOND_MS = 1000

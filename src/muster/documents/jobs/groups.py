@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
+from muster.documents.fields import Fields
+from muster.documents.scalars import INT32, resource_name
 from muster.model.errors import InvalidValue
 from muster.model.jobs import TaskGroup
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.nodes import DEVICE_MILLI, Request
-from muster.model.resources import GPU
-from muster.sim.scenario.fields import Fields
-from muster.sim.scenario.scalars import INT32, resource_name
-from muster.sim.scenario.width import raised, read_speeds
+from muster.model.resources import CPU, GPU, MICRO, Resources
+from muster.model.scaling import speeds_of
 
 MOST_TASKS = 100_000
 ONLY_GROUP = "main"  # the name of the one group of a job in short form
+
+MOST_SPEED = 1_000_000 * MICRO
+SPEED = "a number above 0 and up to 1000000 with at most six decimals"
 
 _TASK_KEYS = ("gpuMilli", "wholeNode", "maxHops", "preferClose", "nodeSelector", "affinity", "tolerations")
 
@@ -23,7 +27,7 @@ def read_groups(job: Fields, cores_per_gpu: int = 0) -> tuple[TaskGroup, ...]:
     """The groups of a job: those it lists, or the one its short form describes."""
     if not job.has("groups"):
         job.get("groups")
-        return (raised(job, _read_group(job, ONLY_GROUP, (1, 1, 1)), cores_per_gpu),)
+        return (_raised(job, _read_group(job, ONLY_GROUP, (1, 1, 1)), cores_per_gpu),)
     for key in job.given():
         if key in _TASK_KEYS or resource_name(key) is not None:
             job.get(key)
@@ -31,7 +35,7 @@ def read_groups(job: Fields, cores_per_gpu: int = 0) -> tuple[TaskGroup, ...]:
     groups: dict[str, TaskGroup] = {}
     for fields in job.entries("groups", "group"):
         name = fields.required_name("name")
-        group = raised(fields, _read_group(fields, name or "", _width(fields)), cores_per_gpu)
+        group = _raised(fields, _read_group(fields, name or "", _width(fields)), cores_per_gpu)
         fields.close_with_amounts()
         if name in groups:
             fields.refuse("name", "a group of this job has that name already: names are unique in a job")
@@ -64,7 +68,7 @@ def _read_group(fields: Fields, name: str, width: tuple[int, int, int]) -> TaskG
         max_hops=fields.optional_integer("maxHops", 0, INT32),
         prefers_close=fields.boolean("preferClose", False),
         decides=fields.kind != "group" or fields.boolean("decides", True),
-        speeds=read_speeds(fields, most) if fields.kind == "group" else (),
+        speeds=_read_speeds(fields, most) if fields.kind == "group" else (),
     )
 
 
@@ -126,3 +130,28 @@ def _width(fields: Fields) -> tuple[int, int, int]:
     if most < initial:
         fields.refuse("max", f"initial <= max: {initial} is above {most}")
     return least, initial, most
+
+
+def _raised(fields: Fields, group: TaskGroup, cores_per_gpu: int) -> TaskGroup:
+    """The group with at least so many cores beside each GPU it asks for (paddle-trainingjob.md, case 1)."""
+    asks = group.request.resources
+    least = asks.get(GPU) * cores_per_gpu // DEVICE_MILLI
+    if asks.get(CPU) >= least:
+        return group
+    if fields.has("cpu"):
+        fields.refuse("cpu", f"at least {least}m: a GPU needs {cores_per_gpu}m of CPU beside it (config: coresPerGpu)")
+    more = Resources.of({CPU: least - asks.get(CPU)})
+    return replace(group, request=replace(group.request, resources=asks + more))
+
+
+def _read_speeds(fields: Fields, most: int) -> tuple[int, ...]:
+    """The key `scalability` of a group: how fast the job is at some widths, in any unit."""
+    stated = fields.mapping("scalability", "scalability")
+    speeds: dict[int, int] = {}
+    for width in stated.given():
+        speed = stated.micro(width, SPEED, least=1, most=MOST_SPEED)
+        if not width.isascii() or not width.isdigit() or not 1 <= int(width) <= most or str(int(width)) != width:
+            stated.refuse_key(width, f"a width, which is a whole number from 1 to {most}")
+        elif speed is not None:
+            speeds[int(width)] = speed
+    return speeds_of(speeds, most) if speeds else ()

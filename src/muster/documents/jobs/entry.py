@@ -1,0 +1,117 @@
+"""The keys of a job that are about the job as a whole: one table, read alike wherever jobs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from muster.documents.fields import Fields
+from muster.documents.jobs.known import DEFAULT_CLASS, DEFAULT_QUEUE, Known
+from muster.documents.scalars import INT32, as_name
+from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
+from muster.model.width import FREEZING_MS, NORMAL
+
+
+class Key(NamedTuple):
+    """A key of a job, the field of model.jobs.Job that it is about, and how it is read."""
+
+    name: str
+    attribute: str
+    read: Callable[[Fields, Known], Any]
+
+
+class Need(NamedTuple):
+    """The name of a job that another waits for, and where that is said."""
+
+    name: str
+    line: int
+    path: str
+
+
+def read_common(fields: Fields, known: Known, keys: Sequence[Key]) -> dict[str, Any]:
+    """The fields of model.jobs.Job that these keys are about."""
+    return {key.attribute: key.read(fields, known) for key in keys}
+
+
+# --- names of what must be there -----------------------------------------------------------------
+
+
+def read_queue(fields: Fields, known: Known) -> str:
+    """The key `queue`; a raced job need not have one."""
+    name = fields.name("queue")
+    if known.queues is not None and not fields.has("queue") and not fields.has("race"):
+        fields.missing("queue", known.listed("a queue", known.queues))
+    elif known.queues is not None and name is not None and name not in known.queues:
+        fields.refuse("queue", known.listed("a queue", known.queues))
+    return name or DEFAULT_QUEUE
+
+
+def read_class(fields: Fields, known: Known) -> int:
+    """The key `priorityClass` as a number."""
+    name = fields.name("priorityClass")
+    if name is None:
+        return known.classes[DEFAULT_CLASS]
+    if name not in known.classes:
+        fields.refuse("priorityClass", known.listed("a priority class", known.classes))
+    return known.classes.get(name, 0)
+
+
+def read_level(fields: Fields, known: Known) -> int:
+    """The key `level` as a number."""
+    return fields.choice("level", known.levels, NORMAL)
+
+
+def read_clusters(fields: Fields, known: Known) -> tuple[tuple[str, int], ...]:
+    """The keys `cluster` and `clusters`: candidates with a preference from 0 to 100."""
+    is_any, transparent = known.clusters is None, known.transparent
+    only = fields.name("cluster")
+    several = fields.mapping("clusters", "clusters")
+    if only is not None and not is_any and only not in transparent:
+        fields.refuse("cluster", known.placeable())
+    if fields.has("cluster") and fields.has("clusters"):
+        fields.add("cluster", "cluster and clusters exclude each other: give one of them")
+    chosen = []
+    for name in several.given():
+        chosen.append((name, several.integer(name, 50, 0, 100)))
+        if not is_any and name not in transparent:
+            several.refuse_key(name, known.placeable())
+    if only is not None and (is_any or only in transparent):
+        chosen.append((only, transparent[only].preference if only in transparent else 50))
+    return tuple(chosen)
+
+
+def read_pool(fields: Fields) -> str:
+    """The pool a job names as its own. One that nobody makes is no error: the default pool takes its place."""
+    return as_pool(fields.name("pool") or DEFAULT_NAME)
+
+
+def as_pool(name: str) -> str:
+    """The pool that people call so."""
+    return DEFAULT_POOL if name == DEFAULT_NAME else name
+
+
+def read_after(fields: Fields) -> tuple[Need, ...]:
+    """The key `after`: each name once."""
+    needs: dict[str, Need] = {}
+    for item, path in fields.items("after"):
+        name = as_name(item, path, fields.problems)
+        if name is not None:
+            needs.setdefault(name, Need(name, item.line, path))
+    return tuple(needs.values())
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+KEYS = (
+    Key("queue", "queue", read_queue),
+    Key("priority", "priority", lambda fields, _: fields.integer("priority", 0, -INT32, INT32)),
+    Key("priorityClass", "priority_class", read_class),
+    Key("lifetime", "lifetime_ms", lambda fields, _: fields.optional_duration("lifetime")),
+    Key("expectedRuntime", "expected_ms", lambda fields, _: fields.optional_duration("expectedRuntime")),
+    Key("timeLimit", "time_limit_ms", lambda fields, _: fields.optional_duration("timeLimit", least_ms=1)),
+    Key("retries", "retries", lambda fields, _: fields.integer("retries", 0, 0, INT32)),
+    Key("user", "user", lambda fields, _: fields.name("user") or ""),
+    Key("jobSet", "job_set", lambda fields, _: fields.name("jobSet") or ""),
+    Key("level", "level", read_level),
+    Key("freezingWindow", "freezing_ms", lambda fields, _: fields.duration("freezingWindow", FREEZING_MS)),
+)

@@ -1,0 +1,71 @@
+"""The key `race` of a job: its terms, and the opaque clusters that it is sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muster.documents.fields import Fields
+from muster.documents.jobs.known import Known
+from muster.documents.scalars import NAME, is_name
+from muster.model.fleet import Cluster
+from muster.model.race import Grace, RaceSpec, Rival, Terms
+from muster.model.resources import Resources
+
+MOST_RIVALS = 100
+
+More = Callable[[str, Fields], None]
+"""Reads what else there may be about a candidate."""
+
+
+def read_race(job: Fields, known: Known, asks: Resources, more: More | None = None) -> RaceSpec | None:
+    """The race of a job whose tasks ask for so much; None: it has none."""
+    if not job.has("race"):
+        job.get("race")
+        return None
+    for key in ("cluster", "clusters"):
+        if job.has(key):
+            job.add(key, "not allowed beside race: the candidates are race.clusters")
+    fields = job.mapping("race", "race")
+    default = Terms()
+    terms = Terms(
+        guard_ms=fields.duration("guard", default.guard_ms),
+        time_scale_ms=fields.duration("timeScale", default.time_scale_ms),
+        grace=fields.choice("grace", {grace.value: grace for grace in Grace}, default.grace),
+    )
+    clusters = fields.mapping("clusters", "race.clusters")
+    rivals = [_rival(clusters, name, known, asks, more) for name in clusters.given()]
+    fields.close()
+    if not 1 <= len(rivals) <= MOST_RIVALS:
+        hint = "" if more is None else ", each with its sightings"
+        job.add("race", f"clusters is missing: from 1 to {MOST_RIVALS} clusters{hint}")
+    return RaceSpec(terms=terms, rivals=tuple(sorted(rivals, key=lambda rival: rival.cluster)))
+
+
+def _rival(clusters: Fields, name: str, known: Known, asks: Resources, more: More | None) -> Rival:
+    entry = clusters.mapping(name, "race.cluster")
+    cluster = _cluster(clusters, name, known)
+    priority = entry.integer("priority", cluster.preference, 0, 100)
+    if more is not None:
+        more(name, entry)
+    amounts = Resources.of({**dict(asks.items()), **entry.task_amounts()})
+    entry.close_with_amounts()
+    return Rival(cluster=name, priority=priority, asks=amounts)
+
+
+def _cluster(clusters: Fields, name: str, known: Known) -> Cluster:
+    """The opaque cluster of that name; where races bring clusters, one that nobody declared comes with this one."""
+    unheard = Cluster(name=name, opaque=True)
+    if not is_name(name):
+        clusters.refuse_key(name, NAME)
+        return unheard
+    if known.clusters is None:
+        return unheard
+    if known.races_bring_clusters:
+        known.clusters.setdefault(name, unheard)
+    cluster = known.clusters.get(name)
+    if cluster is None:
+        opaque = [other.name for other in known.clusters.values() if other.opaque]
+        clusters.refuse_key(name, known.listed("an opaque cluster", opaque))
+    elif not cluster.opaque:
+        clusters.refuse_key(name, "an opaque cluster: jobs are raced only over clusters that show no nodes")
+    return cluster or unheard
