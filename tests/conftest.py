@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -21,3 +22,14 @@ settings.load_profile("fuzz" if os.environ.get("MUSTER_FUZZ") else "ci")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL of this run (of this worker, where there are several): started when a test first needs it."""
+    from postgres import Postgres
+
+    server = Postgres()
+    server.start()
+    yield server
+    server.remove()
