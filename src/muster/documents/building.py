@@ -12,10 +12,9 @@ from typing import NamedTuple, NoReturn
 import yaml
 
 from muster.documents.problems import Problems, joined, quoted
-from muster.documents.values import TAG, List, Map, Plain, Scalar, Value, resolved
+from muster.documents.values import MOST_DEPTH, TAG, List, Map, Plain, Scalar, Value, resolved
 
 MOST_VALUES = 3_000_000  # scalars, lists and mappings, each alias counted as all that it repeats; 20 s, 0.7 GB
-MOST_DEPTH = 100
 MOST_REPEATED = 10  # times as many values from aliases as the file itself holds …
 FREELY_REPEATED = 100_000  # … beyond these
 
@@ -58,12 +57,13 @@ class _Anchor(NamedTuple):
 
 
 class Building:
-    """Events in, values out. `what` says what kind of thing was expected."""
+    """Events in, values out. `what` says what kind of thing was expected, `is_stream` whether there may be several."""
 
-    def __init__(self, problems: Problems, what: str) -> None:
+    def __init__(self, problems: Problems, what: str, *, is_stream: bool = False) -> None:
         self.problems = problems
         self.what = what
-        self.root: Value | None = None
+        self.is_stream = is_stream
+        self.roots: list[Value] = []
         self.stack: list[_Frame] = []
         self.anchors: dict[str, _Anchor | None] = {}  # None: still open
         self.documents = 0
@@ -85,16 +85,18 @@ class Building:
                 self._take_alias(event.anchor or "", _line(event))
             case yaml.DocumentStartEvent():
                 self.documents += 1
-                if self.documents > 1:
+                self.anchors = {}  # an alias repeats what stands in its own document
+                if self.documents > 1 and not self.is_stream:
                     self.problems.stop("", _line(event), "a second document begins: only one is allowed")
 
-    def finished(self) -> Value:
-        """The document, once all events are in."""
-        if self.root is None or (isinstance(self.root, Scalar) and self.root.value is None):
+    def finished(self) -> list[Value]:
+        """The documents that say something, at least one, once all events are in."""
+        said = [root for root in self.roots if not isinstance(root, Scalar) or root.value is not None]
+        if not said:
             self.problems.stop("", 1, f"the file is empty: {self.what}")
         if self.repeated > MOST_REPEATED * self.own + FREELY_REPEATED:
             self.problems.stop("", 0, f"aliases repeat {self.repeated} values, the file itself holds only {self.own}")
-        return self.root
+        return said
 
     def _take_scalar(self, event: yaml.ScalarEvent) -> None:
         text, line = event.value, _line(event)
@@ -153,7 +155,7 @@ class Building:
     def _put(self, value: Value, size: int, height: int) -> None:
         """A value is complete: give it to what surrounds it."""
         if not self.stack:
-            self.root = value
+            self.roots.append(value)
             return
         frame = self.stack[-1]
         frame.size += size

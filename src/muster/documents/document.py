@@ -49,8 +49,17 @@ def read(data: bytes, problems: Problems, what: str = "a mapping with keys is ne
 
     Stops at what cannot be read on; notes other problems and goes on.
     """
+    return _built(data, Building(problems, what))[0]
+
+
+def read_stream(data: bytes, problems: Problems, what: str) -> list[Value]:
+    """The documents in `data`, with `---` between them; empty ones do not count."""
+    return _built(data, Building(problems, what, is_stream=True))
+
+
+def _built(data: bytes, building: Building) -> list[Value]:
+    problems = building.problems
     _check_text(data, problems)
-    building = Building(problems, what)
     try:
         for event in yaml.parse(data, Loader=_LOADER):
             building.take(event)

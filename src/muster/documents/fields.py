@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TypeVar
 
 from muster.documents.problems import Problems, joined, quoted
@@ -28,6 +29,7 @@ from muster.documents.scalars import (
     number_of,
     quantity_of,
     resource_name,
+    text_of,
 )
 from muster.documents.values import List, Map, Scalar, Value, plain, shown
 from muster.model.errors import InvalidValue
@@ -62,6 +64,11 @@ class Fields:
         return None
 
     # --- what is there ---
+
+    @property
+    def value(self) -> Map:
+        """The mapping itself."""
+        return self._map
 
     @property
     def line(self) -> int:
@@ -103,10 +110,13 @@ class Fields:
         """Note that `key` should be given."""
         self.problems.add(self.path_of(key), self.line, f"missing: {allowed}")
 
-    def close(self, *, hint: str = "") -> None:
-        """Note every key that nobody asked for; `hint` says what may be there besides."""
+    def close(self, *, hint: str = "", told: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Note every key that nobody asked for; `hint` says what may be there besides, `told` what to say of some."""
         for key in self._map.values:
             if key in self._asked:
+                continue
+            if key in told:
+                self.refuse_key(key, told[key])
                 continue
             keys = ", ".join(sorted(self._asked)) + (f", {hint}" if hint else "")
             self.refuse_key(key, f"{self._guess(key)}the keys here are {keys}")
@@ -139,7 +149,7 @@ class Fields:
         number = self.optional_integer(key, least, most)
         return default if number is None else number
 
-    def optional_integer(self, key: str, least: int, most: int) -> int | None:
+    def optional_integer(self, key: str, least: int, most: int, allowed: str = "") -> int | None:
         """A whole number in a range, or None when the key is absent or wrong."""
         value = self.get(key)
         if value is None:
@@ -147,7 +157,7 @@ class Fields:
         number = value.value if isinstance(value, Scalar) else None
         if isinstance(number, int) and not isinstance(number, bool) and least <= number <= most:
             return number
-        self.refuse(key, f"a whole number from {least} to {most}")
+        self.refuse(key, allowed or f"a whole number from {least} to {most}")
         return None
 
     def duration(self, key: str, default: int = 0, *, least_ms: int = 0) -> int:
@@ -204,6 +214,11 @@ class Fields:
             return None
         return micro.numerator
 
+    def is_word(self, key: str, word: str) -> bool:
+        """Whether the value is this word."""
+        value = self.get(key)
+        return isinstance(value, Scalar) and value.text == word
+
     def is_off(self, key: str) -> bool:
         """Whether the value is `off`, which YAML reads as false."""
         value = self.get(key)
@@ -248,10 +263,11 @@ class Fields:
         texts = {}
         for name in sorted(fields.given()):
             value = fields.get(name)
-            if isinstance(value, Scalar) and value.value is not None:
-                texts[name] = value.text
-            else:
+            text = text_of(value)
+            if text is None:
                 fields.refuse(name, "text")
+            else:
+                texts[name] = text
         return texts
 
     def refuse_invalid(self, err: InvalidValue) -> None:
@@ -290,9 +306,9 @@ class Fields:
         fields.close(hint=ANY_EXTENDED)
         return amounts
 
-    def close_with_amounts(self) -> None:
+    def close_with_amounts(self, told: Mapping[str, str] = MappingProxyType({})) -> None:
         """`close`, for a mapping with amounts among its keys."""
-        self.close(hint=ANY_EXTENDED)
+        self.close(hint=ANY_EXTENDED, told=told)
 
     def _amounts(self, known: Mapping[str, str]) -> dict[str, int]:
         self._asked.update(dict.fromkeys(known))

@@ -37,6 +37,13 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _EXTENDED = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LONGEST = 64  # characters of a number
+
+# The same, for JSON Schema.
+NAME_PATTERN = f"^{_NAME.pattern}$"
+DURATION_PATTERN = f"^({_DURATION.pattern}|{_NUMBER.pattern})$"
+NUMBER_PATTERN = f"^{_NUMBER.pattern}$"
+EXTENDED_PATTERN = f"^{_EXTENDED.pattern}$"
+LONGEST_NUMBER = _LONGEST
 _REMEMBERED = 1 << 12  # durations and amounts: a file says the same few again and again
 
 
@@ -52,11 +59,20 @@ def is_name(text: str) -> bool:
     return len(text) <= MOST_NAME and _NAME.fullmatch(text) is not None
 
 
+def text_of(value: Value | None) -> str | None:
+    """The value as text, just as it was written; None when it is none. In JSON, numbers are not text."""
+    if not isinstance(value, Scalar) or value.value is None:
+        return None
+    return value.text if value.text or value.value == "" else None
+
+
 def as_name(value: Value, path: str, problems: Problems, allowed: str = NAME) -> str | None:
     """The value as a name, just as it was written: `name: 7` and `queue: on` are names."""
-    if isinstance(value, Scalar) and value.value is not None and is_name(value.text):
-        return value.text
-    problems.refuse(path, value.line, shown(value), allowed)
+    text = text_of(value)
+    if text is not None and is_name(text):
+        return text
+    is_json_number = text is None and isinstance(value, Scalar) and value.value is not None
+    problems.refuse(path, value.line, shown(value), f"in quotes, {allowed}" if is_json_number else allowed)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The values of a YAML document, each with its line.
+"""The values of a YAML document, each with its line, or of a JSON document, without.
 
 Scalars follow YAML 1.1 as PyYAML's SafeLoader does, with two exceptions that would surprise: 10:30 is not
 630 and 2026-11-02 is not a date; both stay text. Keys are always the text that was written.
@@ -6,6 +6,7 @@ Scalars follow YAML 1.1 as PyYAML's SafeLoader does, with two exceptions that wo
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
 
@@ -14,16 +15,22 @@ from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
 from muster.documents.problems import quoted
+from muster.model.errors import InvalidValue
 
 TAG = "tag:yaml.org,2002:"
 
 Plain: TypeAlias = bool | int | float | str | None
 
+MOST_DEPTH = 100
+
 _LONGEST_NUMBER = 64
 
 
 class Scalar(NamedTuple):
-    """One value: what YAML makes of it, and the text that was written."""
+    """One value: what YAML makes of it, and the text that was written.
+
+    JSON says itself what is text: there the text of a number or a boolean is empty.
+    """
 
     line: int
     value: Plain
@@ -63,7 +70,34 @@ def shown(value: Value) -> str:
         return "a mapping"
     if isinstance(value, List):
         return "a list"
-    return "nothing" if value.value is None else quoted(value.text)
+    if value.value is None:
+        return "nothing"
+    return quoted(value.text) if value.text or value.value == "" else _as_json(value.value)
+
+
+def decoded(value: object, depth: int = MOST_DEPTH) -> Value:
+    """What a JSON decoder gave, as values without lines; raises InvalidValue."""
+    if not depth:
+        raise InvalidValue(value, f"nested too deeply: at most {MOST_DEPTH} levels are allowed")
+    if isinstance(value, str):
+        return Scalar(0, value, value)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise InvalidValue(value, "must have text as keys")
+        return Map(0, {key: decoded(item, depth - 1) for key, item in value.items()}, dict.fromkeys(value, 0))
+    if isinstance(value, list):
+        return List(0, [decoded(item, depth - 1) for item in value])
+    if value is None or isinstance(value, bool | int | float):
+        return Scalar(0, value, "")
+    raise InvalidValue(value, "must be what JSON can say: text, a number, true, false, null, a list or a mapping")
+
+
+def _as_json(value: Plain) -> str:
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER * 4:
+        return "a number too long to print"
+    return str(value)
 
 
 _RESOLVER = Resolver()

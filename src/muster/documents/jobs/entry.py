@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import DEFAULT_CLASS, DEFAULT_QUEUE, Known
 from muster.documents.scalars import INT32, as_name
+from muster.documents.shapes import DURATION, NAME, Schema, integer, list_of, mapping_of, said
 from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
 from muster.model.width import FREEZING_MS, NORMAL
 
 
 class Key(NamedTuple):
-    """A key of a job, the field of model.jobs.Job that it is about, and how it is read."""
+    """A key of a job, the field of model.jobs.Job that it is about, how it is read, and how it looks."""
 
     name: str
     attribute: str
     read: Callable[[Fields, Known], Any]
+    schema: Schema
 
 
 class Need(NamedTuple):
@@ -103,15 +105,77 @@ def read_after(fields: Fields) -> tuple[Need, ...]:
 # --- the table -----------------------------------------------------------------------------------
 
 KEYS = (
-    Key("queue", "queue", read_queue),
-    Key("priority", "priority", lambda fields, _: fields.integer("priority", 0, -INT32, INT32)),
-    Key("priorityClass", "priority_class", read_class),
-    Key("lifetime", "lifetime_ms", lambda fields, _: fields.optional_duration("lifetime")),
-    Key("expectedRuntime", "expected_ms", lambda fields, _: fields.optional_duration("expectedRuntime")),
-    Key("timeLimit", "time_limit_ms", lambda fields, _: fields.optional_duration("timeLimit", least_ms=1)),
-    Key("retries", "retries", lambda fields, _: fields.integer("retries", 0, 0, INT32)),
-    Key("user", "user", lambda fields, _: fields.name("user") or ""),
-    Key("jobSet", "job_set", lambda fields, _: fields.name("jobSet") or ""),
-    Key("level", "level", read_level),
-    Key("freezingWindow", "freezing_ms", lambda fields, _: fields.duration("freezingWindow", FREEZING_MS)),
+    Key("queue", "queue", read_queue, said(NAME, "The queue it waits in.", examples=["research"])),
+    Key(
+        "priority",
+        "priority",
+        lambda fields, _: fields.integer("priority", 0, -INT32, INT32),
+        said(integer(-INT32, INT32), "The higher the more urgent; orders jobs inside their queue.", default=0),
+    ),
+    Key(
+        "priorityClass",
+        "priority_class",
+        read_class,
+        said(NAME, "A priority class of the server; higher classes come first in all queues.", default=DEFAULT_CLASS),
+    ),
+    Key(
+        "lifetime",
+        "lifetime_ms",
+        lambda fields, _: fields.optional_duration("lifetime"),
+        said(
+            DURATION,
+            "Once older than this it may be preempted for fairness. 0: always. Absent: never.",
+            examples=["30m"],
+        ),
+    ),
+    Key(
+        "expectedRuntime",
+        "expected_ms",
+        lambda fields, _: fields.optional_duration("expectedRuntime"),
+        said(DURATION, "How long it will probably run: lets it pass others without delaying them.", examples=["2h"]),
+    ),
+    Key(
+        "timeLimit",
+        "time_limit_ms",
+        lambda fields, _: fields.optional_duration("timeLimit", least_ms=1),
+        said(
+            {**DURATION, "exclusiveMinimum": 0},
+            "The longest it may run; taken as the expected run time when there is none.",
+            examples=["1d"],
+        ),
+    ),
+    Key(
+        "retries",
+        "retries",
+        lambda fields, _: fields.integer("retries", 0, 0, INT32),
+        said(
+            integer(0, INT32),
+            "How often its own failures are forgiven; preempted and lost attempts are free.",
+            default=0,
+        ),
+    ),
+    Key("user", "user", lambda fields, _: fields.name("user") or "", said(NAME, "Whose job it is.", examples=["ada"])),
+    Key(
+        "jobSet",
+        "job_set",
+        lambda fields, _: fields.name("jobSet") or "",
+        said(NAME, "A label to group jobs by; decides nothing.", examples=["nightly"]),
+    ),
+    Key("level", "level", read_level, said(NAME, "How an elastic job is served beside others.", default="Normal")),
+    Key(
+        "freezingWindow",
+        "freezing_ms",
+        lambda fields, _: fields.duration("freezingWindow", FREEZING_MS),
+        said(DURATION, "How long its width is left alone after a change.", default="5m"),
+    ),
 )
+
+PLACE_KEYS: dict[str, Schema] = {
+    "pool": said(NAME, "The pool it belongs to.", default=DEFAULT_NAME),
+    "cluster": said(NAME, "The only cluster it may run in.", examples=["east"]),
+    "clusters": said(
+        mapping_of(integer(0, 100)), "Candidate clusters, each with a preference.", examples=[{"east": 80, "west": 20}]
+    ),
+    "after": said(list_of(NAME), "It starts when these jobs have succeeded.", examples=[["prepare"]]),
+}
+"""The keys about where and after whom a job runs."""

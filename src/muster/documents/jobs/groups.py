@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from muster.documents.fields import Fields
 from muster.documents.scalars import INT32, resource_name
+from muster.documents.shapes import NAME, SWITCH, Schema, integer, mapping_of, number, said
 from muster.model.errors import InvalidValue
 from muster.model.jobs import TaskGroup
 from muster.model.labels import ANYWHERE, Constraint
@@ -20,22 +21,63 @@ ONLY_GROUP = "main"  # the name of the one group of a job in short form
 MOST_SPEED = 1_000_000 * MICRO
 SPEED = "a number above 0 and up to 1000000 with at most six decimals"
 
-_TASK_KEYS = ("gpuMilli", "wholeNode", "maxHops", "preferClose", "nodeSelector", "affinity", "tolerations")
+_LABELS: Schema = mapping_of({"type": "string"})
+
+TASK_KEYS: dict[str, Schema] = {
+    "gpuMilli": said(integer(1, DEVICE_MILLI), "How much of each of its GPUs a task takes.", default=DEVICE_MILLI),
+    "wholeNode": said(SWITCH, "Each task has its node to itself.", default=False),
+    "maxHops": said(
+        integer(0, INT32), "No two tasks further apart: 0 on one node, 2 under one switch, …", examples=[2]
+    ),
+    "preferClose": said(SWITCH, "As close together as can be, without a limit.", default=False),
+    "nodeSelector": said(_LABELS, "Labels that a node must have.", examples=[{"zone": "z1"}]),
+    "affinity": said({"type": ["object", "null"]}, "Kubernetes' required node affinity."),
+    "tolerations": said({"type": ["array", "null"], "items": {"type": "object"}}, "Kubernetes' tolerations."),
+}
+"""What may be said of tasks besides amounts: in a group, or beside the job's other keys in the short form."""
+
+GROUP_KEYS: dict[str, Schema] = {
+    "name": said(NAME, "Its tasks are called worker-0, worker-1 …", examples=["worker"]),
+    "count": said(integer(1, MOST_TASKS), "How many tasks: short for min, initial and max.", default=1),
+    "min": said(integer(0, MOST_TASKS), "With fewer tasks it does not start.", default=1),
+    "initial": said(integer(0, MOST_TASKS), "It starts with up to so many. Default: min."),
+    "max": said(integer(1, MOST_TASKS), "It may grow to so many. Default: initial."),
+    "decides": said(SWITCH, "Whether the job ends with this group.", default=True),
+    "scalability": said(
+        mapping_of(number(MOST_SPEED // MICRO), keys={"pattern": "^[1-9][0-9]*$"}),
+        "How fast the job is at some widths, in any unit.",
+        examples=[{"1": 100, "4": 350}],
+    ),
+}
+"""What else may be said of a group."""
 
 
-def read_groups(job: Fields, cores_per_gpu: int = 0) -> tuple[TaskGroup, ...]:
-    """The groups of a job: those it lists, or the one its short form describes."""
+More = Callable[[str, Fields], None]
+"""Reads what else there may be about a group of that name."""
+
+
+def read_groups(
+    job: Fields, cores_per_gpu: int = 0, more: More | None = None, more_keys: Collection[str] = ()
+) -> tuple[TaskGroup, ...]:
+    """The groups of a job: those it lists, or the one its short form describes.
+
+    `more` reads further keys of each group; `more_keys` says which these are.
+    """
     if not job.has("groups"):
         job.get("groups")
+        if more is not None:
+            more(ONLY_GROUP, job)
         return (_raised(job, _read_group(job, ONLY_GROUP, (1, 1, 1)), cores_per_gpu),)
     for key in job.given():
-        if key in _TASK_KEYS or resource_name(key) is not None:
+        if key in TASK_KEYS or key in more_keys or resource_name(key) is not None:
             job.get(key)
             job.add(key, "not allowed beside groups: it belongs into each group")
     groups: dict[str, TaskGroup] = {}
     for fields in job.entries("groups", "group"):
         name = fields.required_name("name")
         group = _raised(fields, _read_group(fields, name or "", _width(fields)), cores_per_gpu)
+        if more is not None:
+            more(name or "", fields)
         fields.close_with_amounts()
         if name in groups:
             fields.refuse("name", "a group of this job has that name already: names are unique in a job")
@@ -98,6 +140,14 @@ def read_constraint(fields: Fields) -> Constraint:
         for name, part in given.items():
             _note_invalid(fields, name, part)
         return ANYWHERE
+
+
+def refuse_empty_shapes(fields: Fields) -> None:
+    """Note `tolerations: false` and the like, which scenarios take for none."""
+    if not fields.plain("affinity"):
+        fields.mapping("affinity", "affinity")
+    if not fields.plain("tolerations"):
+        fields.items("tolerations")
 
 
 def _note_invalid(fields: Fields, name: str, part: object) -> None:

@@ -15,7 +15,7 @@ DEFAULT_CLASS = "default"
 _LISTED = 20  # names that a problem lists at most
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What there is. `queues` or `clusters` None: any that a job names.
 

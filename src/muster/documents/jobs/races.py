@@ -7,11 +7,24 @@ from collections.abc import Callable
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import Known
 from muster.documents.scalars import NAME, is_name
+from muster.documents.shapes import AMOUNTS, DURATION, Schema, choice, integer, said
 from muster.model.fleet import Cluster
 from muster.model.race import Grace, RaceSpec, Rival, Terms
 from muster.model.resources import Resources
 
 MOST_RIVALS = 100
+
+RIVAL_KEYS: dict[str, Schema] = {
+    "priority": said(integer(0, 100), "How much it is preferred. Default: the cluster's own preference."),
+    **AMOUNTS,
+}
+RACE_KEYS: dict[str, Schema] = {
+    "guard": said(DURATION, "How long a copy must run without a break to be scheduled.", default="10m"),
+    "timeScale": said(DURATION, "How much longer a cluster may take for each point it is ahead.", default="1m"),
+    "grace": said(
+        choice(grace.value for grace in Grace), "What a deadline asks of a copy.", default=Grace.STRICT.value
+    ),
+}
 
 More = Callable[[str, Fields], None]
 """Reads what else there may be about a candidate."""

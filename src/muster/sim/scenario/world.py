@@ -12,7 +12,7 @@ from muster.documents.scalars import INT32, NAME, is_name, resource_name
 from muster.documents.values import plain
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import EVERYONE, Policy, Preemption
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 from muster.sim.scenario.nodes import Nodes
@@ -24,6 +24,7 @@ from muster.sim.scenario.width import read_calendar, read_levels, read_width
 QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned")
 
 _MILLION = 1_000_000
+_MOST_RESERVATIONS = 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,6 +77,7 @@ def read_world(top: Fields, default: Policy) -> World:
 
 def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int]]:
     config = top.mapping("config", "config")
+    reservations = _reservations(config, default)
     policy = Policy(
         **read_width(config, default),
         turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
@@ -83,7 +85,8 @@ def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int
         over_share=_over_share(config, default),
         weights=_weights(config),
         order=read_order(config, default.order),
-        reservations=config.integer("reservations", default.reservations, 0, 16),
+        reservations=reservations,
+        reservations_in_all=max(reservations, default.reservations_in_all),
         move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
         backfill=config.boolean("backfill", default.backfill),
         aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
@@ -95,6 +98,15 @@ def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int
     levels = read_levels(config)
     config.close()
     return policy, levels
+
+
+def _reservations(config: Fields, default: Policy) -> int:
+    """So many for each cluster and kind, or one for everyone who waits."""
+    if config.is_word("reservations", "all"):
+        return EVERYONE
+    allowed = f"a whole number from 0 to {_MOST_RESERVATIONS}, or all"
+    many = config.optional_integer("reservations", 0, _MOST_RESERVATIONS, allowed)
+    return default.reservations if many is None else many
 
 
 def _over_share(config: Fields, default: Policy) -> int | None:

@@ -1,0 +1,99 @@
+"""One job as people submit it: everything but its id, its submit time and what only a server knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from muster.documents.jobs.launch import Launch
+from muster.documents.jobs.simulation import Simulated
+from muster.model.jobs import Job, Profile
+from muster.model.race import RaceSpec
+from muster.model.width import FREEZING_MS, NORMAL
+
+
+class OnLost(Enum):
+    """What becomes of a job whose cluster falls silent (design.md 7)."""
+
+    WAIT = "wait"
+    RERUN = "rerun"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A job, or with `indices` one job per index. Fields are named as those of model.jobs.Job.
+
+    `after` are names as they were written. `simulated`: only where the reader was asked for what simulations know.
+    `document` is the entry that it was read from, in JSON's values; nobody changes it.
+    """
+
+    name: str | None
+    queue: str
+    profile: Profile
+    launch: Launch
+    user: str = ""
+    job_set: str = ""
+    priority_class: int = 0
+    priority: int = 0
+    lifetime_ms: int | None = None
+    expected_ms: int | None = None
+    time_limit_ms: int | None = None
+    retries: int = 0
+    after: tuple[str, ...] = ()
+    level: int = NORMAL
+    freezing_ms: int = FREEZING_MS
+    on_lost: OnLost = OnLost.WAIT
+    indices: tuple[int, ...] | None = None
+    race: RaceSpec | None = None
+    simulated: Simulated | None = None
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return 1 if self.indices is None else len(self.indices)
+
+    def names(self) -> list[str | None]:
+        """The names of its jobs, in order of index."""
+        return [self.name] if self.indices is None else [f"{self.name}-{index}" for index in self.indices]
+
+    def each(self) -> Iterator[JobSpec]:
+        """Its jobs, each by itself: those of an array are called name-INDEX and find their index in the environment."""
+        if self.indices is None:
+            yield self
+            return
+        whole = {key: value for key, value in self.document.items() if key != "count"}
+        for index in self.indices:
+            yield replace(
+                self,
+                name=f"{self.name}-{index}",
+                launch=self.launch.with_index(index),
+                indices=None,
+                document={**whole, "array": str(index)},
+            )
+
+    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = ()) -> Job:
+        """The job that the engine sees; `after` are the ids of those it waits for."""
+        return Job(
+            id=id,
+            queue=self.queue,
+            profile=self.profile,
+            submit_ms=submit_ms,
+            user=self.user,
+            job_set=self.job_set,
+            priority_class=self.priority_class,
+            priority=self.priority,
+            lifetime_ms=self.lifetime_ms,
+            expected_ms=self.expected_ms,
+            time_limit_ms=self.time_limit_ms,
+            retries=self.retries,
+            after=after,
+            level=self.level,
+            freezing_ms=self.freezing_ms,
+        )
+
+
+def as_document(spec: JobSpec) -> dict[str, Any]:
+    """The job as a plain document: reading it gives the same job. One job of an array is an array of one index."""
+    return deepcopy(dict(spec.document))
