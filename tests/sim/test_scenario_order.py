@@ -24,8 +24,8 @@ jobs:
     [
         *(pytest.param(name, order, id=f"by name: {name}") for name, order in NAMED.items()),
         pytest.param(
-            "{expected: 0.5, size: -1, waited: 2.125, patience: 1h, atLeast: 10s}",
-            Order(expected=500, size=-1000, waited=2125, patience_ms=3_600_000, floor_ms=10_000),
+            "{expected: 0.5, size: -1, waited: 2.125, attained: 2, patience: 1h, atLeast: 10s}",
+            Order(expected=500, size=-1000, waited=2125, attained=2000, patience_ms=3_600_000, floor_ms=10_000),
             id="by exponents",
         ),
     ],
@@ -37,7 +37,9 @@ def test_an_order_is_read(text: str, order: Order) -> None:
 @pytest.mark.parametrize(
     "text, words",
     [
-        pytest.param("fastest", "one of arrival, shortest, smallest, slowdown, wfp3", id="no such order"),
+        pytest.param(
+            "fastest", "one of arrival, shortest, smallest, slowdown, wfp3, leastAttained", id="no such order"
+        ),
         pytest.param("{expected: 21}", "config.order.expected", id="exponent too large"),
         pytest.param("{expected: 0.0001}", "at most three decimals", id="exponent too fine"),
         pytest.param("{speed: 1}", "config.order.speed", id="no such exponent"),

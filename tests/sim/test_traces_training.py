@@ -30,8 +30,8 @@ VALIDATION = """progress,iteration,metric,grad_sqr,grad_var
 100,100,1,1.0,0.0
 200,200,1,1.0,0.0
 """
-WORKLOAD = """name,time,application,num_replicas,batch_size
-bert-0,5,bert,2,8
+HEADER = "name,time,application,num_replicas,batch_size\n"
+WORKLOAD = f"""{HEADER}bert-0,5,bert,2,8
 bert-1,70,bert,4,8
 """
 
@@ -110,12 +110,16 @@ def test_what_is_left_to_do_changes_no_decision(folder):
 @pytest.mark.parametrize(
     "file, text, message",
     [
-        pytest.param("workload.csv", "h\nx,0,chess,1,8\n", "one of bert", id="an unknown application"),
-        pytest.param("workload.csv", "h\nx,0,bert,65,8\n", "at most 64", id="more replicas than GPUs"),
-        pytest.param("workload.csv", "h\nx,soon,bert,1,8\n", "time", id="a time that is none"),
-        pytest.param("workload.csv", "h\nx,0,bert\n", "has 5 fields", id="a line cut off"),
+        pytest.param("workload.csv", f"{HEADER}x,0,chess,1,8\n", "one of bert", id="an unknown application"),
+        pytest.param("workload.csv", f"{HEADER}x,0,bert,65,8\n", "at most 64", id="more replicas than GPUs"),
+        pytest.param("workload.csv", f"{HEADER}x,soon,bert,1,8\n", "time", id="a time that is none"),
+        pytest.param("workload.csv", f"{HEADER}x,0,bert\n", "has 5 fields", id="a line cut off"),
         pytest.param("traces/bert/placements.csv", "h\n10,4,1,1\n", "digit for each node", id="an empty node"),
         pytest.param("traces/bert/placements.csv", "h\n1,4,fast,1\n", "a number", id="a step time that is none"),
+        pytest.param("traces/bert/placements.csv", "h\n", "at least one measurement", id="no placement was measured"),
+        pytest.param("traces/bert/validation-8.csv", "h\n1,1,1,1,1\n", "has 1 epochs; bert has 2", id="too few epochs"),
+        pytest.param("traces/bert/validation-x.csv", "h\n", "'x' is not a batch size", id="a batch size that is none"),
+        pytest.param("workload.csv", "job,user\n", "name,time,application", id="another kind of file"),
     ],
 )
 def test_lines_that_cannot_be_read_are_named(folder, file, text, message):

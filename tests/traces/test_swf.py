@@ -11,7 +11,8 @@ from muster.model.resources import CPU
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.traces import swf
 from muster.sim.traces.choices import Format
-from muster.sim.traces.loading import Trace, load_trace, machine_of, repeated
+from muster.sim.traces.formats import Trace, machine_of
+from muster.sim.traces.loading import load_trace, repeated
 from muster.sim.traces.shaping import Machine
 
 HEADER = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 8\n"

@@ -25,6 +25,7 @@ from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation, Tick, settle_memory
 from muster.sim.summary import Summary
 from muster.sim.table import show
+from muster.sim.traces.choices import OPTIONS
 from muster.state.record import Recorder
 from muster.state.state import Listener
 
@@ -42,9 +43,9 @@ class Asked:
     record: str | None
     why: str | None
     pools: bool
+    trace: Mapping[str, Any]  # the fields of muster.sim.traces.formats.Trace; None for what nobody said
     report: str | None = None
     parquet: str | None = None
-    trace: Mapping[str, Any] | None = None  # the fields of muster.sim.traces.loading.Trace
 
 
 def run(file: str | None, output: str, asked: Asked) -> int:
@@ -53,7 +54,8 @@ def run(file: str | None, output: str, asked: Asked) -> int:
 
 
 def _run(file: str | None, output: str, asked: Asked) -> int:
-    inputs = [path for path in (file, asked.trace and asked.trace["path"]) if path]
+    beside = [asked.trace["nodes"], asked.trace["measured"]]
+    inputs = [path for path in (*beside, file, asked.trace["path"]) if path]
     try:
         with results(inputs, report=asked.report, parquet=asked.parquet) as kept:
             return _run_for(kept, file, output, asked)
@@ -65,9 +67,13 @@ def _run(file: str | None, output: str, asked: Asked) -> int:
 def _run_for(kept: Results, file: str | None, output: str, asked: Asked) -> int:
     try:
         suited_to(0)  # a wrong setting is said before any work
-        if asked.trace is not None:
-            scenario = _of_trace(file, asked.trace)
-            file = asked.trace["path"]
+        said = {field: value for field, value in asked.trace.items() if value is not None}
+        if "path" in said:
+            scenario = _of_trace(file, said)
+            file = said["path"]
+        elif said:
+            field, value = next(iter(said.items()))
+            raise InvalidValue(str(value), "only with --trace, which says what is read", OPTIONS[field])
         elif file is not None:
             scenario = load(file)
         else:
@@ -86,14 +92,16 @@ def _run_for(kept: Results, file: str | None, output: str, asked: Asked) -> int:
 
 def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
     """The jobs of a trace, in the world that the file describes."""
-    from muster.sim.traces.loading import Trace, load_trace, trace_policy
+    from muster.sim.traces.formats import Trace, trace_policy
+    from muster.sim.traces.loading import load_trace
 
-    around = None if file is None else load(file, trace_policy())
+    trace = Trace(**fields)
+    around = None if file is None else load(file, trace_policy(trace.format))
     if around is not None and (around.jobs or around.nodes or around.events):
         raise InvalidValue(
             file, "with --trace, a file without clusters, jobs and events: those are the trace's", "FILE"
         )
-    return load_trace(Trace(**fields), around)
+    return load_trace(trace, around)
 
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:

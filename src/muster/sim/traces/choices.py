@@ -10,6 +10,9 @@ class Format(StrEnum):
 
     SWF = "swf"
     PHILLY = "philly"
+    OPENB = "openb"
+    POLLUX = "pollux"
+    GAVEL = "gavel"
 
 
 class QueueBy(StrEnum):
@@ -27,3 +30,16 @@ class Expected(StrEnum):
     REQUESTED = "requested"
     EXACT = "exact"
     UNKNOWN = "unknown"
+
+
+OPTIONS = {
+    "path": "--trace",
+    "format": "--format",
+    "nodes": "--nodes",
+    "measured": "--measured",
+    "queue_by": "--queue-by",
+    "expected": "--expected",
+    "most_jobs": "--jobs",
+    "repeat_to": "--repeat-to",
+}
+"""How people say each field of a Trace."""

@@ -17,7 +17,10 @@ NEVER_S = 1 << 42  # seconds; later than any trace goes
 
 
 class TraceError(ScenarioError):
-    """A trace that cannot be used."""
+    """A trace that cannot be used. It may be read from several files, so each problem comes with its own."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.name}: {problem}" for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from muster.sim.traces.lines import Line, lines
+from muster.documents.problems import Problem
+from muster.sim.traces.lines import Line, TraceError, lines
 
 Placement = tuple[int, ...]
 """GPUs on each node, in ascending order."""
@@ -150,7 +151,10 @@ def application(folder: str) -> Application:
         by_nodes.setdefault(nodes, {}).setdefault(replicas, []).append(_measured(line, 2))
     for series in [*by_placement.values(), *(each for some in by_nodes.values() for each in some.values())]:
         series.sort()
-    epochs = {int(file.stem.split("-")[1]): _epochs(file) for file in sorted(path.glob("validation-*.csv"))}
+    epochs = {_batch_size(file): _epochs(file, EPOCHS[path.name]) for file in sorted(path.glob("validation-*.csv"))}
+    for what, found_any in (("placements.csv", by_placement), ("validation-<batch size>.csv", epochs)):
+        if not found_any:
+            raise TraceError((Problem("", 0, f"{what} with at least one measurement is needed here"),), folder)
     return Application(path.name, by_placement, by_nodes, dict(sorted(epochs.items())))
 
 
@@ -174,11 +178,21 @@ def _measured(line: Line, place: int) -> tuple[float, Times]:
     return size, Times(number(line, place + 1, "step_time"), number(line, place + 2, "sync_time"))
 
 
-def _epochs(path: Path) -> list[Epoch]:
-    return [
+def _batch_size(path: Path) -> int:
+    size = path.stem.removeprefix("validation-")
+    if not size.isdecimal():
+        raise TraceError((Problem("", 0, f"{size!r} is not a batch size"),), str(path))
+    return int(size)
+
+
+def _epochs(path: Path, many: int) -> list[Epoch]:
+    found = [
         Epoch(number(line, 0, "progress"), number(line, 3, "grad_sqr"), number(line, 4, "grad_var"))
         for line in _rows(path, 5)
     ]
+    if len(found) < many:
+        raise TraceError((Problem("", 0, f"has {len(found)} epochs; {path.parent.name} has {many}"),), str(path))
+    return found
 
 
 def number(line: Line, place: int, field: str) -> float:
