@@ -34,15 +34,17 @@ def test_property_lg_never_falls(number: int, more: int) -> None:
 @pytest.mark.parametrize(
     "order, first, second",
     [
-        # (usage, expected, waited)
+        # (usage, expected, waited, attained)
         pytest.param("shortest", (9, 5 * MINUTE, 0), (1, 6 * MINUTE, 0), id="the shorter one, however wide"),
         pytest.param("smallest", (1, 6 * MINUTE, 0), (9, 5 * MINUTE, 0), id="the smaller area"),
         pytest.param("slowdown", (1, MINUTE, MINUTE), (1, 10 * MINUTE, 5 * MINUTE), id="who is slowed down more"),
         pytest.param("wfp3", (8, MINUTE, MINUTE), (1, MINUTE, MINUTE), id="of equal slowdown the wider one"),
         pytest.param("wfp3", (1, MINUTE, 9 * MINUTE), (8, MINUTE, MINUTE), id="whoever waited much longer"),
+        pytest.param("leastAttained", (9, MINUTE, 0, 0), (1, 1, MINUTE, 1), id="who has got nothing yet"),
+        pytest.param("leastAttained", (9, MINUTE, 0, 10), (1, 1, MINUTE, 11), id="who has got less"),
     ],
 )
-def test_named_orders(order: str, first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
+def test_named_orders(order: str, first: tuple[int, ...], second: tuple[int, ...]) -> None:
     assert NAMED[order].score(*first) < NAMED[order].score(*second)
 
 

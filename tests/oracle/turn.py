@@ -242,6 +242,8 @@ class _Turn:
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
             line.take(job)
+            if self.policy.is_conservative:
+                return False  # the next of its profile may have a reservation too
         line.set_aside(job.profile, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         return False
 
@@ -260,9 +262,11 @@ class _Turn:
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
 
     def _free_slots(self, job: Job) -> list[str]:
-        """Clusters where the job's kind (GPU or CPU) may still have a reservation, one per profile."""
+        """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
         promised = [(it.job.profile, it.reservation.cluster) for it in self.horizon.promised.values()]
-        if len(promised) >= self.policy.reservations_in_all or any(profile == job.profile for profile, _ in promised):
+        if len(promised) >= self.policy.reservations_in_all:
+            return []
+        if not self.policy.is_conservative and any(profile == job.profile for profile, _ in promised):
             return []
         kind = job.profile.asks_gpu
         taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]

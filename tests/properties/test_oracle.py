@@ -12,6 +12,7 @@ from worlds import EVERYTHING, EXACT, Knobs, scenarios
 
 from muster.model.placement import PlacementRule
 from muster.model.plan import Plan
+from muster.model.policy import EVERYONE
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -71,6 +72,15 @@ def test_property_the_engine_decides_as_the_oracle_does_where_every_end_is_known
 @given(scenarios(replace(EVERYTHING, orders="on")))
 def test_property_the_engine_decides_as_the_oracle_does_whatever_the_order_inside_queues(scenario: Scenario) -> None:
     assert_same_plans(scenario)
+
+
+@pytest.mark.parametrize("knobs", [pytest.param(EVERYTHING, id="everything"), pytest.param(EXACT, id="exact ends")])
+def test_property_the_engine_decides_as_the_oracle_does_when_everyone_may_reserve(knobs: Knobs) -> None:
+    @given(scenarios(replace(knobs, reservations=(EVERYONE,))))
+    def decides(scenario: Scenario) -> None:
+        assert_same_plans(scenario)
+
+    decides()
 
 
 @given(scenarios(Knobs(nodes=10, queues=4, entries=40)))

@@ -9,6 +9,7 @@ from worlds import CALM, EVERYTHING, EXACT, a_job, a_world, scenarios
 
 from muster.model import events as ev
 from muster.model.plan import Plan, Start, Waiting
+from muster.model.policy import EVERYONE
 from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
@@ -49,6 +50,15 @@ def test_property_backfilling_does_not_delay_the_first_blocked_job(scenario: Sce
     without = Diary(replace(scenario, policy=replace(scenario.policy, backfill=False)))
     for job in list(with_it.promises)[:1]:
         assert with_it.starts[job] <= without.starts[job], job
+
+
+@given(scenarios(replace(EXACT, reservations=(EVERYONE,), ageing=False, over_share=False)))
+def test_property_when_everyone_may_reserve_backfilling_delays_nobody_who_was_promised_a_start(
+    scenario: Scenario,
+) -> None:
+    diary = Diary(scenario)
+    for job, promised_ms in diary.promises.items():
+        assert diary.starts[job] <= promised_ms, job
 
 
 @given(scenarios(CALM))

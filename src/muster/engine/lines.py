@@ -79,6 +79,7 @@ class Lines:
             by_size=order.size,
             by_waited=order.waited,
             by_sojourn=order.sojourn,
+            by_attained=order.attained,
             patience_ms=order.patience_ms,
             floor_ms=order.floor_ms,
             unknown_ms=policy.unknown_end_ms,

@@ -1,7 +1,8 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
 One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first; where run
-times decide who comes first, of the same run time too: so the first of a lane is never behind its others. State
+times decide who comes first, of the same run time too, and always of the same service attained: so the first of a lane
+is never behind its others. State
 keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13). No job is
 kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
@@ -92,14 +93,24 @@ class Roll:
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
-        self._lane_of: dict[tuple[int, int, int, int, int], int] = {}
+        self._lane_of: dict[tuple[int, int, int, int, int, int], int] = {}
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
         self._rows = Table(
             "submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"), side_by_side=True
         )
         self._lanes = Table(
-            "queue", "profile", "priority_class", "priority", "pace", "first", "last", "next", "previous", "count"
+            "queue",
+            "profile",
+            "priority_class",
+            "priority",
+            "pace",
+            "attained",
+            "first",
+            "last",
+            "next",
+            "previous",
+            "count",
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
@@ -161,6 +172,7 @@ class Roll:
             lane_profile=lanes("profile"),
             lane_class=lanes("priority_class"),
             lane_priority=lanes("priority"),
+            lane_attained=lanes("attained"),
             lane_first=lanes("first"),
             lane_next=lanes("next"),
             lane_count=lanes("count"),
@@ -203,6 +215,7 @@ class Roll:
             after=rest.after,
             level=rest.level,
             freezing_ms=rest.freezing_ms,
+            attained=lanes["attained"][lane],
         )
 
     def lanes_of(self, queue: str) -> tuple[Lane, ...]:
@@ -227,7 +240,7 @@ class Roll:
         """Whether some of the first in the job's lane, were it to join, stands before it and is as free to start."""
         if job.queue not in self.queues or job.profile not in self.profiles:
             return False
-        key = (self.queues[job.queue], self.profiles[job.profile], job.priority_class, job.priority, self._pace(job))
+        key = (self.queues[job.queue], self.profiles[job.profile], *self._apart(job))
         if key not in self._lane_of:
             return False
         first = islice(self._rows_of(self._lane_of[key]), _LOOKS)
@@ -411,16 +424,14 @@ class Roll:
         while profile >= len(self._waiting):
             new = self._waiting.grow()
             self._waiting.cells["count"][new] = 0
-        pace = self._pace(job)
-        key = (queue, profile, job.priority_class, job.priority, pace)
+        key = (queue, profile, *self._apart(job))
         if key in self._lane_of:
             return self._lane_of[key]
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
         lanes = self._lanes.cells
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile
-        lanes["priority_class"][lane], lanes["priority"][lane] = job.priority_class, job.priority
+        _, _, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane], lanes["attained"][lane] = key
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
-        lanes["pace"][lane] = pace
         lanes["count"][lane] = 0
         following = self._heads.cells["lane"][queue]
         lanes["next"][lane] = following
@@ -429,9 +440,10 @@ class Roll:
         self._heads.cells["lane"][queue] = lane
         return lane
 
-    def _pace(self, job: Job) -> int:
-        """What tells lanes apart beside queue, profile, class and priority."""
-        return NONE if not self._by_time or job.known_ms is None else job.known_ms
+    def _apart(self, job: Job) -> tuple[int, int, int, int]:
+        """What tells lanes apart beside queue and profile."""
+        pace = NONE if not self._by_time or job.known_ms is None else job.known_ms
+        return (job.priority_class, job.priority, pace, job.attained)
 
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
@@ -443,8 +455,8 @@ class Roll:
             self._heads.cells["lane"][lanes["queue"][lane]] = following
         if following != NONE:
             lanes["previous"][following] = previous
-        queue, profile = lanes["queue"][lane], lanes["profile"][lane]
-        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane]]
+        queue, profile, pace, attained = (lanes[name][lane] for name in ("queue", "profile", "pace", "attained"))
+        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], pace, attained]
         self._free_lanes.append(lane)
 
 

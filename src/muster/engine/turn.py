@@ -297,7 +297,9 @@ class Turn:
             return True
         reservation = self._soonest(job)
         is_reserved = self._reserve(job, reservation, placed)
+        goes_on = False  # whether the next of its profile may have a reservation too
         if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
+            goes_on = self.policy.is_conservative
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
@@ -305,7 +307,8 @@ class Turn:
             self.lines.take(job)
         else:
             self.looked_in_vain = True
-        self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
+        if not goes_on:
+            self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
             self.lines.note_full(job.profile)
             if (resource := self.finder.known_scarce(job.profile)) is not None:
@@ -330,9 +333,11 @@ class Turn:
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
 
     def _free_slots(self, job: Job) -> list[str]:
-        """Clusters where the job's kind (GPU or CPU) may still have a reservation, one per profile."""
+        """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
         promised = [(it.job.profile, it.reservation.cluster) for it in self.horizon.promised.values()]
-        if len(promised) >= self.policy.reservations_in_all or any(profile == job.profile for profile, _ in promised):
+        if len(promised) >= self.policy.reservations_in_all:
+            return []
+        if not self.policy.is_conservative and any(profile == job.profile for profile, _ in promised):
             return []
         kind = job.profile.asks_gpu
         taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]

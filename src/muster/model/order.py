@@ -3,10 +3,10 @@
 Where nothing is said it is the one that came first. Any other order gives every job a score, the smallest first:
 
     expected × lg(expected run time) + size × lg(usage) - waited × lg(time waited + patience)
-        - sojourn × lg(time waited + expected run time)
+        - sojourn × lg(time waited + expected run time) + attained × lg(service of earlier attempts + 1)
 
 lg is the logarithm to base 2. So products and powers become sums, and the well-known orders are rows of a table
-(NAMED): shortest job, smallest area, largest slowdown, WFP3. Ties go to who came first.
+(NAMED): shortest job, smallest area, largest slowdown, WFP3, least attained service. Ties go to who came first.
 
 Scores are integers: lg in parts of 65,536, worked out by squaring; exponents in thousandths. Waits are counted up to
 the last mark (`Policy.order_step_ms` apart), so that an order stays the same from one mark to the next.
@@ -31,13 +31,14 @@ class Order:
     size: int = 0
     waited: int = 0
     sojourn: int = 0
+    attained: int = 0
     patience_ms: int = 1
     floor_ms: int = 1  # a run time counts as no less
 
     @property
     def is_by_arrival(self) -> bool:
         """Whether jobs come in the order of their submission."""
-        return not (self.expected or self.size or self.waited or self.sojourn)
+        return not (self.expected or self.size or self.waited or self.sojourn or self.attained)
 
     @property
     def reads_time(self) -> bool:
@@ -49,8 +50,8 @@ class Order:
         """Whether the order changes with time."""
         return bool(self.waited or self.sojourn)
 
-    def score(self, usage: int, expected_ms: int, waited_ms: int) -> int:
-        """Where a job stands: the smaller, the sooner."""
+    def score(self, usage: int, expected_ms: int, waited_ms: int, attained: int = 0) -> int:
+        """Where a job stands: the smaller, the sooner. `attained`: see Job."""
         if self.is_by_arrival:
             return 0
         expected_ms = max(expected_ms, self.floor_ms)
@@ -59,6 +60,7 @@ class Order:
             + self.size * lg(max(usage, 1))
             - self.waited * lg(waited_ms + self.patience_ms)
             - self.sojourn * lg(waited_ms + expected_ms)
+            + self.attained * lg(attained + 1)
         )
 
 
@@ -68,6 +70,7 @@ NAMED = {
     "smallest": Order(expected=1000, size=1000),
     "slowdown": Order(expected=1000, sojourn=1000),
     "wfp3": Order(expected=3000, size=-1000, waited=3000),
+    "leastAttained": Order(attained=1000),
 }
 ARRIVAL = NAMED["arrival"]
 

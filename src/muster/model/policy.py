@@ -15,6 +15,7 @@ from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
 SECOND_MS = 1000
 DAY_MS = 24 * 60 * MINUTE_MS
+EVERYONE = 1 << 30  # reservations: as many as there are waiting jobs
 
 
 class Preemption(Enum):
@@ -54,7 +55,7 @@ class Policy:
     weights: Weights = DEFAULT_WEIGHTS
     order: Order = ARRIVAL
     order_step_ms: int = 10 * MINUTE_MS  # how often an order that changes with time is looked at
-    reservations: int = 1
+    reservations: int = 1  # for each cluster and kind; EVERYONE: conservative backfill
     reservations_in_all: int = 16
     backfill: bool = True
     aging_after_ms: int = DAY_MS
@@ -85,6 +86,11 @@ class Policy:
         return max(self.half_time_ms // 8, 1)
 
     @property
+    def is_conservative(self) -> bool:
+        """Whether every waiting job may have a reservation, also several of one profile."""
+        return self.reservations >= EVERYONE
+
+    @property
     def lifetime_bounds(self) -> bool:
         """Whether a job is in the way for as long as its lifetime at most."""
         return self.preemption is Preemption.ON and self.may_evict_all
@@ -99,7 +105,8 @@ class Policy:
         if not self.order.is_by_arrival:
             expected_ms = self.unknown_end_ms if job.known_ms is None else job.known_ms
             usage = least_usage_of(job.profile, self.weights)
-            score = self.order.score(usage, expected_ms, max(self.order_mark_ms(now_ms) - job.submit_ms, 0))
+            waited_ms = max(self.order_mark_ms(now_ms) - job.submit_ms, 0)
+            score = self.order.score(usage, expected_ms, waited_ms, job.attained)
         return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.key)
 
     def bound_ms(self, job: Timed) -> int | None:

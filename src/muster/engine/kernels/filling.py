@@ -43,6 +43,7 @@ class Roll(NamedTuple):
     lane_profile: Ints
     lane_class: Ints
     lane_priority: Ints
+    lane_attained: Ints
     lane_first: Ints
     lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
@@ -142,6 +143,7 @@ class Rules(NamedTuple):
     by_size: int
     by_waited: int
     by_sojourn: int
+    by_attained: int
     patience_ms: int
     floor_ms: int
     unknown_ms: int  # what a run time is taken to be that nobody knows

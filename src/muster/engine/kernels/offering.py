@@ -119,7 +119,7 @@ def look_up_next(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, lane: i
     """Where the lane's next job stands, kept beside that of other lanes: rows lie far apart."""
     lines.order[lane, 0] = roll.lane_class[lane]
     lines.order[lane, 1] = roll.lane_priority[lane]
-    lines.order[lane, 2] = score(roll, shapes, rules, int(roll.lane_profile[lane]), int(lines.cursor[lane]))
+    lines.order[lane, 2] = score(roll, shapes, rules, int(lane), int(lines.cursor[lane]))
     lines.order[lane, 3] = roll.submit[lines.cursor[lane]]
     lines.order[lane, 4] = roll.rank[lines.cursor[lane]]
 

@@ -10,7 +10,7 @@ ONE = 30
 
 
 @kernel
-def score(roll: Roll, shapes: Shapes, rules: Rules, profile: int, row: int) -> int:
+def score(roll: Roll, shapes: Shapes, rules: Rules, lane: int, row: int) -> int:
     """The score of a queued job; 0 where jobs come in the order of their submission."""
     if not rules.is_scored:
         return 0
@@ -21,11 +21,13 @@ def score(roll: Roll, shapes: Shapes, rules: Rules, profile: int, row: int) -> i
     if rules.by_expected:
         total += rules.by_expected * lg(expected)
     if rules.by_size:
-        total += rules.by_size * lg(max(int(shapes.usage[profile]), 1))
+        total += rules.by_size * lg(max(int(shapes.usage[roll.lane_profile[lane]]), 1))
     if rules.by_waited:
         total -= rules.by_waited * lg(waited + rules.patience_ms)
     if rules.by_sojourn:
         total -= rules.by_sojourn * lg(waited + expected)
+    if rules.by_attained:
+        total += rules.by_attained * lg(int(roll.lane_attained[lane]) + 1)
     return total
 
 

@@ -30,6 +30,9 @@ class News:
         self._seen = self._holdings()
 
     def _holdings(self) -> Ints:
-        books = self.turn.ledger.columns
+        """As the next round would find them: whether someone has settled the books meanwhile is no news."""
+        ledger = self.turn.ledger.fork()
+        ledger.settle()
+        books = ledger.columns
         columns = (books.flow, books.usage, books.started_flow, books.started_usage, books.fixed_flow)
         return np.stack([column[self._queues] for column in columns])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from muster.documents.fields import Fields
 from muster.documents.values import Map
 from muster.model.order import NAMED, Order
 from muster.model.resources import MICRO
-from muster.sim.scenario.fields import Fields
 
 _EXPONENT = "a number from -20 to 20 with at most three decimals"
 _MOST = 20
@@ -17,7 +17,7 @@ def read_order(config: Fields, default: Order) -> Order:
     if not isinstance(config.get("order"), Map):
         return config.choice("order", NAMED, default)
     fields = config.mapping("order", "order")
-    exponents = {name: _thousandths(fields, name) for name in ("expected", "size", "waited", "sojourn")}
+    exponents = {name: _thousandths(fields, name) for name in ("expected", "size", "waited", "sojourn", "attained")}
     order = Order(
         **exponents,
         patience_ms=fields.duration("patience", 1, least_ms=1),
