@@ -160,6 +160,9 @@ CLAIMS = [
     pytest.param(
         "dependencies", reasons("publish"), ["DEPENDENCY", "DEPENDENCY_FAILED"], id="after a failed job nothing starts"
     ),
+    pytest.param("hold", starts("digest"), [10], id="others pass a job that is held"),
+    pytest.param("hold", starts("report"), [30], id="a held job starts when it is released"),
+    pytest.param("hold", reasons("report"), ["RESERVED", "HELD"], id="a held job has no reservation any more"),
     pytest.param("fair-share", started_at(0), {"sweep": 24, "label": 8}, id="weights 3 and 1 share 32 cores"),
     pytest.param("fair-share", started_at(20), {"label": 32}, id="an idle share goes to who can use it"),
     pytest.param("first", reasons("train"), ["RESERVED"], id="the gang of the README has a reservation"),
@@ -325,6 +328,7 @@ def test_a_page_shows_real_output(page, count, monkeypatch):
         "README.md",
         "docs/index.md",
         "docs/scenarios.md",
+        "docs/job-file.md",
         "docs/reasons.md",
         "docs/concepts/queues.md",
         "docs/concepts/flow.md",
@@ -378,6 +382,12 @@ def test_pages_quote_lines_that_examples_print():
 
 
 def test_every_command_has_an_example_in_its_help():
-    commands = typer.main.get_command(app).commands
+    def leaves(group, path):
+        for name, command in group.commands.items():
+            yield from (
+                leaves(command, f"{path} {name}") if hasattr(command, "commands") else [(f"{path} {name}", command)]
+            )
 
-    assert [name for name, command in commands.items() if f"Example: muster {name}" not in (command.help or "")] == []
+    commands = dict(leaves(typer.main.get_command(app), "muster"))
+    assert "muster queue set" in commands
+    assert [name for name, command in commands.items() if f"Example: {name}" not in (command.help or "")] == []

@@ -103,7 +103,11 @@ OrderKey = tuple[int, int, int, NameKey]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One submitted job. Times are milliseconds; a higher class or priority is more urgent."""
+    """One submitted job. Times are milliseconds; a higher class or priority is more urgent.
+
+    `attained` is what attempts that ended before their time were given, in micro-units of usage × seconds. It is
+    counted only where the order inside queues asks for it, and 0 elsewhere.
+    """
 
     id: str
     queue: str
@@ -120,6 +124,8 @@ class Job:
     after: tuple[str, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
+    held_by: str = ""  # who holds it back until it is released
+    attained: int = 0
     _key: NameKey | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -180,6 +186,8 @@ def least_usage_of(profile: Profile, weights: Weights) -> int:
 
 
 NEVER_MS = 1 << 62  # later than anything
+MOST_ATTAINED = 1 << 60  # micro-units × seconds: more is not told apart
+_SECOND_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +218,14 @@ class Running:
     def resources(self) -> Resources:
         """What it holds at its current width."""
         return resources_of(self.job.profile, self.tasks)
+
+    def attained_by(self, now_ms: int, weights: Weights) -> int:
+        """What this attempt and those before it were given, in micro-units of usage × seconds."""
+        if self.serving is not None:
+            served = self.serving.served_by(now_ms)
+        else:
+            served = usage_of(self.job.profile, self.tasks, weights) * max(now_ms - self.started_ms, 0)
+        return min(self.job.attained + served // _SECOND_MS, MOST_ATTAINED)
 
     @property
     def safe_until_ms(self) -> int:

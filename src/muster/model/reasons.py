@@ -134,6 +134,11 @@ class Reason(Enum):
         frozenset({Happening.JOB_ENDED}),
         "it starts after {after}",
     )
+    HELD = (
+        Scope.JOB,
+        frozenset({Happening.JOB_CHANGED}),
+        "it is held back by {by} until it is released",
+    )
     DEPENDENCY_FAILED = (
         Scope.JOB,
         frozenset({Happening.JOB_CHANGED}),

@@ -35,10 +35,12 @@ class Serving:
 
     def virtual_at(self, moment_ms: int, level: int) -> int:
         """Virtual time then, in micro-units × seconds over level."""
-        served = self.served + self.usage * max(moment_ms - self.since_ms, 0)
-        return min(self.entered + served // (_PER_SECOND * level), MOST_VIRTUAL)
+        return min(self.entered + self.served_by(moment_ms) // (_PER_SECOND * level), MOST_VIRTUAL)
+
+    def served_by(self, moment_ms: int) -> int:
+        """What it has been given by then, in micro-units × ms."""
+        return self.served + self.usage * max(moment_ms - self.since_ms, 0)
 
     def resized(self, now_ms: int, usage: int) -> Serving:
         """The job goes on wider or narrower."""
-        served = self.served + self.usage * max(now_ms - self.since_ms, 0)
-        return replace(self, served=served, since_ms=now_ms, usage=usage, resized_ms=now_ms)
+        return replace(self, served=self.served_by(now_ms), since_ms=now_ms, usage=usage, resized_ms=now_ms)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from muster.model.jobs import Job
 from muster.model.plan import Admit, Evict, Plan, Start, Waiting
-from muster.model.policy import Preemption
+from muster.model.policy import EVERYONE, Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import Resources
 from muster.sim.checker.books import Books
@@ -91,7 +91,8 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
     new = [name for name in reserved if name not in world.pending]
     for name in new:
-        if any(profiles[other] == profiles[name] for other in reserved if other != name):
+        is_alone = world.policy.reservations < EVERYONE
+        if is_alone and any(profiles[other] == profiles[name] for other in reserved if other != name):
             yield f"{name}: another job of its profile has a reservation already"
         kind = [
             other

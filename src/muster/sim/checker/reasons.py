@@ -24,7 +24,7 @@ from muster.sim.checker.world import Spot, World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
-_ON_HELD = (Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED)
+_ON_HELD = (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED)
 _ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
 
 
@@ -106,6 +106,10 @@ class Truth:
         held = self.world.held.get(name)
         if held is None:
             yield f"{name}: waits for no other job, but its reason is {waiting.reason.name}"
+            return
+        if held.job.held_by:
+            if waiting.reason is not Reason.HELD or waiting.facts.get("by") != held.job.held_by:
+                yield f"{name}: is held by {held.job.held_by}, but says {waiting}"
             return
         reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
         if waiting.reason is not reason or waiting.facts.get("after") != list(held.failed or held.waits_for):

@@ -35,6 +35,8 @@ from muster.sim.scenario.world import QUEUE_KEYS, World, read_queue
 
 MOST_EVENTS = 2_000_000  # of jobs, counts multiplied out
 
+OPERATOR = "an operator"  # who holds jobs in a scenario
+
 ACTIONS = (
     "addNodes",
     "removeNode",
@@ -50,6 +52,8 @@ ACTIONS = (
     "uncordonQueue",
     "setJob",
     "cancel",
+    "hold",
+    "release",
     "failTask",
 )
 
@@ -137,6 +141,8 @@ class Script:
                 self._change_jobs(fields.mapping(action, action), at_ms)
             case "cancel":
                 self._put_of_jobs(fields, action, at_ms, None)
+            case "hold" | "release":
+                self._put_of_jobs(fields, action, at_ms, {"held_by": OPERATOR if action == "hold" else ""})
             case "failTask":
                 self._put(at_ms, *self._failed_tasks(fields, action))
 

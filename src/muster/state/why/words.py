@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from muster.model.jobs import Profile, TaskGroup
 from muster.model.reasons import Happening, Reason
@@ -21,6 +22,7 @@ from muster.state.why.nodes import (
     is_unlimited,
 )
 
+_REAL_MS = 100_000_000_000  # simulations begin at 0 and last for less than three years
 _MOST = 3  # names, or groups, that are told; the rest is counted
 _MOST_KINDS = 5
 
@@ -49,7 +51,7 @@ def _sentences(why: Why) -> Iterator[str]:
     yield f"{why.waiting.reason.name}: {why.waiting.explain()}."
     if why.first is not None:
         yield f"What holds {why.ahead.first} is {why.first.reason.name}: {why.first.explain()}."
-    if why.waiting.reason in (Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
+    if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
         yield _until(why)
         return
     yield from _nodes(why)
@@ -185,7 +187,9 @@ def short(name: str) -> str:
 
 
 def clock(moment_ms: int) -> str:
-    """A moment as the tables show it: 1d 02:03:04.500."""
+    """A moment as the tables show it: 1d 02:03:04.500, or of a real clock, from 1970 on: 2026-11-15 22:04:07Z."""
+    if moment_ms >= _REAL_MS:
+        return f"{datetime.fromtimestamp(moment_ms // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
     seconds, rest_ms = divmod(moment_ms, 1000)
     days, left = divmod(seconds, 86_400)
     text = f"{left // 3600:02}:{left % 3600 // 60:02}:{left % 60:02}"
