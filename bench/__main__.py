@@ -18,7 +18,9 @@ from bench.peer import peer
 from bench.pools import pools
 from bench.preemption import preemption
 from bench.races import races
+from bench.requests import job_requests
 from bench.simulate import simulate
+from bench.store import store
 from bench.turns import fill
 from bench.worlds import SCALE
 
@@ -37,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "simulate": simulate,
     "million": million,
     "races": races,
+    "job-requests": job_requests,
+    "store": store,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

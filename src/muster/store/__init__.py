@@ -1,0 +1,1 @@
+"""What a server must not forget: events, jobs, leases and small documents, in SQLite or PostgreSQL (docs/store.md)."""

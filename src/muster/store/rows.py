@@ -1,0 +1,151 @@
+"""What the store keeps, as values.
+
+Bodies and specifications are what JSON can say (dicts, lists, strings, numbers, true, false, null); the store does
+not look into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+FINISHED = ("succeeded", "failed", "cancelled")  # states of a job that nothing follows
+ENDED = "ended"  # the state of a lease that nothing follows
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """Something that happened, before it has its place in the order of events."""
+
+    kind: str
+    body: Body
+    job: str = ""
+    queue: str = ""
+    job_set: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """Something that happened. Numbers are gapless, and in the order in which events became durable."""
+
+    seq: int
+    at_ms: int
+    kind: str
+    body: Body
+    job: str
+    queue: str
+    job_set: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A job as it stands.
+
+    `seq` is given by the store: the number of the first event that names the job in the batch that brings it.
+    """
+
+    id: str
+    client_id: str = ""  # "": the client gave none
+    queue: str
+    job_set: str
+    user: str
+    state: str
+    attempt: int = 0
+    priority: int = 0
+    priority_class: int = 0
+    submit_ms: int
+    start_ms: int | None = None
+    end_ms: int | None = None
+    failures: int = 0
+    cluster: str = ""
+    reason: str = ""
+    seq: int = 0
+    spec: Body = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChange:
+    """What becomes different about a job; what is UNSET stays. A job that is not there (any more) is left out.
+
+    A state that is final comes with `end_ms`; any other state takes the end away.
+    """
+
+    id: str
+    state: str | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    priority_class: int | UnsetType = UNSET
+    start_ms: int | UnsetType | None = UNSET
+    end_ms: int | UnsetType | None = UNSET
+    failures: int | UnsetType = UNSET
+    cluster: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRow:
+    """One attempt of a job on one cluster: leased, sent, running, stopping or ended."""
+
+    job: str
+    attempt: int
+    cluster: str
+    name: str  # of the object on the cluster
+    state: str
+    spec: Body = field(default_factory=dict)
+    reason: str = ""  # why it is to stop
+    result: Body = field(default_factory=dict)
+    changed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    """A small document with a name: a queue, a cluster, a node, a token, a setting."""
+
+    kind: str
+    name: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """What one turn decided. `number` is given by the store."""
+
+    at_ms: int
+    took_ms: int
+    body: Body
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """Who changed what. `number` is given by the store."""
+
+    at_ms: int
+    who: str
+    what: str
+    body: Body
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs: those that match everything that is not empty. `text` is part of an id, job set or user."""
+
+    queue: str = ""
+    job_set: str = ""
+    user: str = ""
+    state: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """Some jobs, and the cursor that gives the next ones: None after the last."""
+
+    rows: Sequence[JobRow]
+    next: int | None
