@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench evidence fuzz docs plots fresh clean
+.PHONY: help setup run test check format bench evidence soak fuzz docs plots fresh clean
 
 BIN := .venv/bin
 
@@ -31,6 +31,9 @@ bench: setup ## run the benchmarks, or the one called NAME
 evidence: ## run the experiments on public traces, or the one called E; goes on where it was stopped
 	@scripts/setup evidence
 	@$(BIN)/python -m evidence $(E)
+
+soak: setup ## kill servers, agents and databases 500 times under load
+	@MUSTER_KILLS=$${KILLS:-500} $(BIN)/pytest -q -n 0 tests/server/test_server_faults.py $(ARGS)
 
 fuzz: setup ## run the property tests with fresh seeds
 	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto $(ARGS)

@@ -54,6 +54,11 @@ class QueueBooks:
             raise LookupError(f"the line of {self.queue.name} has moved on: look at a snapshot before the world does")
         return self._roll.lanes_of(self.queue.name)
 
+    @property
+    def jobs(self) -> int:
+        """How many of its jobs are not over."""
+        return self._jobs
+
     def started(self) -> Resources:
         """What its started jobs hold."""
         return self._started.amounts()

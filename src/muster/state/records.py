@@ -84,6 +84,10 @@ class Records(Mapping[str, Record]):
         else:
             self._noted[job_id] = record
 
+    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
+        """The job stands in line again after so many attempts."""
+        self._noted[job_id] = _record(Phase.QUEUED, attempts, failures)
+
     def forget(self, job_id: str) -> None:
         """The job begins anew."""
         self._noted.pop(job_id, None)

@@ -60,6 +60,7 @@ class Run:
         self._ahead = ahead
         self.skips_turns = skips_turns
         self.tells_why = tells_why
+        self.is_paused = False  # nothing is decided; what happens is taken in
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
@@ -190,6 +191,8 @@ class Run:
         None if the turn must be taken.
         """
         last = self._last
+        if self.is_paused:
+            return Plan(now_ms=now_ms)
         if not self.skips_turns:
             return None
         if self.state.is_idle and self.watch is None:  # whoever watches may care how things stand
@@ -211,6 +214,9 @@ class Run:
                 events = self._ended(event)
             case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
                 events = [event] if self._is_alive(job_id) else []
+            case ev.JobRequeued(job=job_id, attempt=attempt):
+                run = self.state.running.get(job_id)
+                events = [event] if run is not None and run.attempt == attempt else []
             case ev.TaskFailed():
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):

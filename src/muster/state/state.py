@@ -96,6 +96,14 @@ class State:
         """What each queue's started jobs hold."""
         return {name: books.started() for name, books in self.books.items()}
 
+    def find(self, job_id: str) -> Job | None:
+        """A job that is not over."""
+        return self._job(job_id) if job_id in self.jobs and not self.jobs[job_id].phase.is_over else None
+
+    def jobs_in(self, queue: str) -> int:
+        """How many jobs of a queue are not over."""
+        return self.books[queue].jobs if queue in self.books else 0
+
     def waiting(self) -> set[str]:
         """Ids of the jobs that have not started and may still."""
         return {*self.roll.row_of, *self.pending, *self.held}
@@ -253,10 +261,15 @@ class State:
             self._waiters.setdefault(other, set()).add(job.id)
         self._enqueue(job)
 
+    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
+        """A job that stands in line had so many attempts before, as was found written down."""
+        self.jobs.recall(job_id, attempts=attempts, failures=failures)
+        self._retried[job_id] = attempts
+
     def _enqueue(self, job: Job) -> None:
-        """The job stands in line, or aside until what it comes after has succeeded."""
+        """The job stands in line; or aside while someone holds it, or until what it comes after has succeeded."""
         self.jobs.note(job.id, Phase.QUEUED)
-        if self.waits_for(job):
+        if job.held_by or self.waits_for(job):
             self.held[job.id] = job
         elif job.id in self.races:
             self.races.stand_in_line(job)
@@ -311,6 +324,8 @@ class State:
             self.races.change(job)
         elif phase is Phase.PENDING:
             self.pending[job_id] = replace(self.pending[job_id], job=job)
+            if job.held_by:  # it gives its reservation back
+                self._return(job_id)
         elif phase is Phase.RUNNING:
             self._change_run(replace(self.running[job_id], job=job))
 
@@ -408,7 +423,10 @@ class State:
             self._preempted_by[job_id] = (*before, by)
 
     def _requeue(self, event: ev.JobRequeued) -> None:
+        run = self.running.get(event.job)
         job = self._stop(event.job)
+        if run is not None and self.policy.order.attained:
+            job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
         self.jobs.note(event.job, Phase.QUEUED, failed=event.cause == "failed")
         if event.cause == "preempted":
@@ -432,7 +450,7 @@ class State:
         self._preempted_by.pop(job_id, None)
         self._touch(job.queue, -1)
         for waiter in sorted(self._waiters.pop(job_id, ())):
-            if waiter in self.held and not self.waits_for(self.held[waiter]):
+            if waiter in self.held and not self.waits_for(self.held[waiter]) and not self.held[waiter].held_by:
                 self._enqueue(self.held.pop(waiter))
 
     def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:

@@ -1,0 +1,129 @@
+"""The loop every agent runs: call in, hear what to start and stop, have it done, tell what became of it.
+
+Whatever the agent has to tell is told again until the server answers. A server that cannot be reached is called again,
+a little later each time; what runs goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import httpx2
+import msgspec
+
+from muster.agent.protocol import Answer, Call, Lease, NodeReport, Report, Stop
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 20.0
+SOONEST_AGAIN_S, LATEST_AGAIN_S = 0.2, 10.0
+
+_answer = msgspec.json.Decoder(Answer)
+_encode = msgspec.json.Encoder().encode
+
+
+class Machines(Protocol):
+    """What an agent does its work with."""
+
+    def nodes(self) -> list[NodeReport]:
+        """All nodes as they are."""
+
+    def has(self) -> list[Report]:
+        """Every attempt that is here, or that ended and was not told yet."""
+
+    def start(self, leases: Sequence[Lease]) -> None:
+        """Begin attempts, or give those that run the places they have now."""
+
+    def stop(self, stops: Sequence[Stop]) -> None:
+        """End attempts; one that is not here is told as over."""
+
+    def settle(self) -> None:
+        """What is about to be told must not be forgotten any more."""
+
+    def told(self, reports: Sequence[Report]) -> None:
+        """The server knows these."""
+
+
+class Refused(Exception):
+    """The server does not want this agent: its token, its version, or what it said is wrong."""
+
+
+class Caller:
+    """One agent's side of the conversation."""
+
+    def __init__(self, url: str, token: str, cluster: str, machines: Machines) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1/agents/{cluster}/call"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._machines = machines
+        self._session = secrets.token_hex(8)
+        self._got = 0
+        self._reports: dict[tuple[str, int], Report] = {}
+        self._news = asyncio.Event()
+
+    def tell(self, report: Report) -> None:
+        """Something became of an attempt; only the latest is told."""
+        self._reports[report.job, report.attempt] = report
+        self._news.set()
+
+    async def run(self, on_connect: Callable[[], None] = lambda: None) -> None:
+        """Call in until cancelled."""
+        again_s, is_known = SOONEST_AGAIN_S, False
+        async with httpx2.AsyncClient(timeout=WAIT_S + 30) as client:
+            while True:
+                try:
+                    answer = await self._call(client, hello=not is_known)
+                except (httpx2.TransportError, _Unwell) as err:
+                    log.warning("the server cannot be reached (%s), trying again", str(err) or type(err).__name__)
+                    await asyncio.sleep(again_s * random.uniform(0.5, 1.0))
+                    again_s, is_known = min(again_s * 2, LATEST_AGAIN_S), False
+                    continue
+                if not is_known and not answer.again:
+                    on_connect()
+                again_s, is_known = SOONEST_AGAIN_S, not answer.again
+                self._machines.stop(answer.stops)
+                self._machines.start(answer.leases)
+
+    async def _call(self, client: httpx2.AsyncClient, *, hello: bool) -> Answer:
+        """Say what there is to say, and hear what to do."""
+        if hello:
+            self._reports = {(report.job, report.attempt): report for report in self._machines.has()}
+        self._news.clear()
+        self._machines.settle()
+        saying = dict(self._reports)
+        call = Call(
+            session=self._session,
+            hello=hello,
+            nodes=self._machines.nodes() if hello else None,
+            reports=list(saying.values()),
+            wait_s=0.0 if hello or saying else WAIT_S,
+            got=self._got,
+        )
+        asked = asyncio.ensure_future(client.post(self._url, content=_encode(call), headers=self._headers))
+        if not saying and not hello:  # nothing to say: whatever comes up meanwhile ends the wait
+            news = asyncio.ensure_future(self._news.wait())
+            await asyncio.wait({asked, news}, return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            if not asked.done():
+                asked.cancel()
+                return Answer()
+        heard = await asked
+        if heard.status_code >= 500:
+            raise _Unwell(f"it answers {heard.status_code}")
+        if heard.status_code != 200:
+            raise Refused(f"{heard.status_code}: {heard.text}")
+        for key, report in saying.items():
+            if self._reports.get(key) is report:
+                del self._reports[key]
+        self._machines.told(list(saying.values()))
+        answer = _answer.decode(heard.content)
+        self._got = answer.number
+        return answer
+
+
+class _Unwell(Exception):
+    """The server answers, but cannot help now."""

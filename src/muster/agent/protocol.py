@@ -1,0 +1,116 @@
+"""What an agent and the server say to each other (design.md 7).
+
+The agent calls in with `Call` and the server answers, at once if there is something to do, else after a while. What
+the server wants done is told again until the agent says it has it, and what the agent says is acknowledged by the
+answer only once it is durable; so both sides may say everything twice, and either may die at any moment. An attempt is
+known by job and number, and whoever speaks of one that is over is told to stop it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+VERSION = "1.0"
+"""Of the protocol: the first number must be the same on both sides, the second at most one apart."""
+
+Stage = Literal["accepted", "running", "ended"]
+Result = Literal["", "succeeded", "failed", "stopped", "lost"]
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node as its agent sees it. `amounts` are Kubernetes quantities: {"cpu": "32", "memory": "128Gi", "gpu": 8}."""
+
+    name: str
+    amounts: dict[str, str | int | float]
+    labels: dict[str, str] = {}
+    taints: list[dict[str, str]] = []
+    topology: list[str] = []
+    cordoned: bool = False
+
+
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task that ended by its own fault while the rest of its attempt goes on."""
+
+    group: str
+    index: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of an attempt since the agent last spoke of it. `revision`: which of its widths the agent has."""
+
+    job: str
+    attempt: int
+    stage: Stage
+    revision: int = 0
+    result: Result = ""
+    message: str = ""
+    exit_code: int | None = None
+    failed: list[TaskReport] = []
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An agent calls in.
+
+    `session`: made up anew whenever the agent starts. `got`: the number of the last answer that reached it, so that
+    what an answer that was lost on its way said is said again. With `hello`, `reports` names every attempt it has,
+    `nodes` is given, and whatever the server thinks it has beyond that is lost. `wait_s`: for how long the server may
+    think.
+    """
+
+    session: str
+    got: int = 0
+    version: str = VERSION
+    hello: bool = False
+    nodes: list[NodeReport] | None = None
+    reports: list[Report] = []
+    wait_s: float = 0.0
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task and the node it belongs on."""
+
+    group: str
+    index: int
+    node: str
+    devices: list[int] = []
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An attempt to run, or (with a higher `revision`) the places it has now."""
+
+    job: str
+    attempt: int
+    revision: int = 0
+    name: str
+    queue: str
+    user: str = ""
+    places: list[Place]
+    launch: dict[str, Any] = {}
+    time_limit_s: float | None = None
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An attempt to end, and why: cancelled, preempted, moved, time limit, or stale (the server knows no such one)."""
+
+    job: str
+    attempt: int
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the server wants done. `again`: it does not know this session; call in with hello."""
+
+    number: int = 0
+    leases: list[Lease] = []
+    stops: list[Stop] = []
+    again: bool = False
+
+
+def understands(version: str) -> bool:
+    """Whether a peer of that version can be spoken to: the same first number, the second at most one apart."""
+    ours, theirs = VERSION.split("."), version.split(".")
+    if len(theirs) != 2 or not all(part.isdigit() for part in theirs):
+        return False
+    return ours[0] == theirs[0] and abs(int(ours[1]) - int(theirs[1])) <= 1

@@ -1,0 +1,107 @@
+"""`muster server` and `muster agent`: the processes that stay."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+from muster.cli.ending import BAD_INPUT
+
+FAILED = 1
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NODES = re.compile(r"(?:(\d+)x)?(.+)")
+
+
+def state_folder() -> Path:
+    """Where this user's server keeps its database and its first token."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "muster"
+
+
+def run_server(*, db: str | None, host: str, port: int, token_file: str | None, most_queued: int, keep: str) -> int:
+    """Run until interrupted; the exit code."""
+    from muster.model.errors import MusterError
+    from muster.model.policy import Policy
+    from muster.server.service import Limits
+    from muster.server.serving import serve
+
+    kept = _DURATION.fullmatch(keep)
+    if kept is None:
+        print(f"--keep {keep}: not a duration such as 7d, 12h or 60s", file=sys.stderr)
+        return BAD_INPUT
+    keep_ms = int(float(kept[1]) * _SECONDS[kept[2]] * 1000)
+    folder = state_folder()
+    if db is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        db = f"sqlite:///{folder / 'muster.db'}"
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    token_path = Path(token_file) if token_file else folder / "token"
+    limits = Limits(most_queued=most_queued, keep_ms=keep_ms)
+    try:
+        serve(db, host=host, port=port, token_file=token_path, policy=Policy(), limits=limits)
+    except (MusterError, OSError) as err:
+        print(f"the server cannot run: {err}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def run_agent(
+    kind: str, *, cluster: str, nodes: str, seconds: float, ledger: str | None, server_url: str, token_file: str | None
+) -> int:
+    """Run until interrupted; the exit code."""
+    from muster.agent.calling import Caller, Refused
+    from muster.agent.simulated import Ledger, Simulated, made_up
+    from muster.model.errors import InvalidValue
+    from muster.model.resources import GPU, parse_amount
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    read = _NODES.fullmatch(nodes)
+    count, spec = (int(read[1] or 1), read[2]) if read else (0, "")
+    amounts = dict(part.split("=", 1) for part in spec.split(",") if "=" in part)
+    try:
+        if not amounts or count < 1 or spec.count(",") + 1 != len(amounts):
+            raise InvalidValue(nodes, "nodes such as 4xcpu=8,memory=32Gi")
+        for name, amount in amounts.items():
+            parse_amount(GPU if name == "gpu" else name, amount)
+        token = _token(token_file)
+    except (InvalidValue, OSError) as err:
+        print(f"--nodes {nodes}: {err}" if isinstance(err, InvalidValue) else str(err), file=sys.stderr)
+        return BAD_INPUT
+    machines = Simulated(
+        made_up(count, amounts, cluster), seconds=seconds, ledger=Ledger(Path(ledger) if ledger else None)
+    )
+    machines.caller = caller = Caller(server_url, token, cluster, machines)
+    try:
+        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {server_url}"))
+    except Refused as err:
+        print(f"the server refuses this agent: {err}", file=sys.stderr)
+        return FAILED
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return 0
+    return 0
+
+
+async def _until_told(caller: object, greeting: str) -> None:
+    from muster.agent.calling import Caller
+
+    assert isinstance(caller, Caller)
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await caller.run(lambda: print(greeting, flush=True))
+
+
+def _token(token_file: str | None) -> str:
+    """The agent's token: from its file, its environment, or the file of this user's own server."""
+    given = os.environ.get("MUSTER_TOKEN")
+    if token_file is None and given:
+        return given
+    path = Path(token_file) if token_file else state_folder() / "token"
+    return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,92 @@
+"""Tokens, and what whoever has one may do.
+
+A token is shown once, when it is made; the store keeps its hash. An admin may do everything; others may submit to,
+cancel in, or view the queues they were given ("*": all of them), or speak for the cluster whose agent they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.store.rows import Thing
+
+KIND = "token"
+ALL = "*"
+RIGHTS = ("submit", "cancel", "view")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """Someone with a token. `queues`: what they may do in each; `cluster`: whose agent they are."""
+
+    name: str
+    is_admin: bool = False
+    queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cluster: str = ""
+
+    def may(self, right: str, queue: str) -> bool:
+        """Whether they may do that in the queue. Who may submit or cancel may look."""
+        if self.is_admin:
+            return True
+        given = {*self.queues.get(queue, ()), *self.queues.get(ALL, ())}
+        return right in given or (right == "view" and bool(given))
+
+    def speaks_for(self, cluster: str) -> bool:
+        """Whether they are the agent of the cluster."""
+        return self.is_admin or self.cluster == cluster
+
+
+def new_token() -> str:
+    """Something nobody can guess, and that is recognised as ours where it leaks."""
+    return f"muster_{secrets.token_urlsafe(32)}"
+
+
+def digest(token: str) -> str:
+    """What is kept of a token. It is random and long, so a plain hash cannot be turned back."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def as_thing(who: Who, token: str) -> Thing:
+    """How the store keeps a token: by its hash, which is its name."""
+    body = {
+        "name": who.name,
+        "admin": who.is_admin,
+        "queues": {queue: list(rights) for queue, rights in who.queues.items()},
+        "cluster": who.cluster,
+    }
+    return Thing(kind=KIND, name=digest(token), body=body)
+
+
+class Access:
+    """Everyone who may come in."""
+
+    def __init__(self, things: Iterable[Thing]) -> None:
+        self._known = {thing.name: _who(thing.body) for thing in things}
+
+    def who(self, token: str) -> Who | None:
+        """Whose token that is, if anyone's."""
+        return self._known.get(digest(token))
+
+    def add(self, thing: Thing) -> None:
+        """A token was made."""
+        self._known[thing.name] = _who(thing.body)
+
+    def names(self) -> dict[str, Who]:
+        """Everyone by the first letters of their token's hash."""
+        return {hashed[:12]: who for hashed, who in self._known.items()}
+
+    def remove(self, short: str) -> str | None:
+        """Take a token back; its hash, or None if there is no such one."""
+        found = next((hashed for hashed in self._known if hashed.startswith(short)), None)
+        if found is not None:
+            del self._known[found]
+        return found
+
+
+def _who(body: Mapping[str, Any]) -> Who:
+    queues = {queue: tuple(rights) for queue, rights in body["queues"].items()}
+    return Who(name=body["name"], is_admin=body["admin"], queues=queues, cluster=body["cluster"])

@@ -1,0 +1,146 @@
+"""Where agents call in (muster.agent.protocol)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, understands
+from muster.documents.jobs.known import Known
+from muster.model import events as ev
+from muster.model.errors import InvalidValue
+from muster.model.fleet import Cluster
+from muster.server.api.doors import Asking, Desk
+from muster.server.api.errors import Error, Problem, Refused
+from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
+from muster.server.leases import STOPPING, revision
+from muster.server.service import Service
+from muster.server.turns import Heard, News
+from muster.store.rows import LeaseRow, Thing
+
+router = APIRouter(prefix="/api/v1", tags=["agents"])
+
+LONGEST_WAIT_S = 30.0
+MOST_TOLD = 5_000  # leases and stops in one answer
+
+_call = msgspec.json.Decoder(Call)
+_encode = msgspec.json.Encoder().encode
+
+
+@router.post("/agents/{cluster}/call", responses={403: {"model": Error}, 422: {"model": Error}, 426: {"model": Error}})
+async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Response:
+    """An agent says what became of its attempts and hears what to start and stop."""
+    if not who.speaks_for(cluster):
+        raise Refused(403, f"{who.name} is not the agent of cluster {cluster!r}")
+    said = _read(await request.body())
+    if not understands(said.version):
+        raise Refused(426, f"version {said.version!r} of the protocol is not understood here: this is {VERSION}")
+    if not desk.leases.call(cluster, said.session, said.got, desk.turns.now_ms(), hello=said.hello):
+        return _answer(Answer(again=True))
+    await _take_in(desk, cluster, said)
+    stale = desk.leases.stale(cluster, said.reports)
+    if stale:  # before it may start anything
+        return _answer(Answer(stops=[Stop(job=it.job, attempt=it.attempt, reason="stale") for it in stale]))
+    wanted = await _wanted(desk, cluster, said)
+    if not desk.leases.is_current(cluster, said.session):
+        return _answer(Answer(again=True))
+    return _answer(await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted))
+
+
+def _read(body: bytes) -> Call:
+    try:
+        return _call.decode(body)
+    except msgspec.ValidationError as err:
+        raise Refused(422, f"body: {err}", [Problem(field="body", allowed=str(err))]) from None
+    except msgspec.DecodeError as err:
+        raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
+
+
+async def _take_in(desk: Service, cluster: str, said: Call) -> None:
+    """Have what the agent says considered; what it says of its attempts is durable once this is over."""
+    events, things, gone = _nodes(desk, cluster, said) if said.nodes is not None else ([], [], [])
+    if not (events or said.reports or said.hello or gone):
+        return
+    heard = Heard(cluster=cluster, reports=said.reports, is_all=said.hello)
+    news = News(events=events, heard=heard, things=things, gone=gone)
+    await asyncio.wrap_future(desk.turns.put(news))
+
+
+def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], list[Thing], list[tuple[str, str]]]:
+    """What is new about the cluster's nodes."""
+    try:
+        reported = [reported_node(report, cluster) for report in said.nodes or ()]
+    except InvalidValue as err:
+        raise Refused(422, f"nodes: {err}", [Problem(field="nodes", allowed=str(err))]) from None
+    events: list[ev.Event] = []
+    things: list[Thing] = []
+    gone: list[tuple[str, str]] = []
+    with desk.world.lock:
+        machines = desk.world.state.machines
+        if cluster not in machines.clusters:
+            made = Cluster(name=cluster)
+            events.append(ev.ClusterSet(cluster=made))
+            things.append(cluster_thing(made))
+        known = {name: node for name, node in machines.nodes.items() if node.cluster == cluster}
+        taken = [node.name for node in reported if node.name in machines.nodes and node.name not in known]
+    if taken:
+        allowed = f"a node of another cluster is called {taken[0]!r}: names are unique"
+        raise Refused(422, f"nodes: {allowed}", [Problem(field="nodes", value=taken[0], allowed=allowed)])
+    for node in reported:
+        if known.get(node.name) != node:
+            events.append(ev.NodeAdded(node=node))
+            things.append(node_thing(node))
+    for name in known.keys() - {node.name for node in reported}:
+        events.append(ev.NodeRemoved(node=name))
+        gone.append(("node", name))
+    return events, things, gone
+
+
+async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
+    """What the agent is to be told, as soon as there is something."""
+    bell = desk.bells.of(cluster)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + min(said.wait_s, LONGEST_WAIT_S)
+    while True:
+        bell.clear()
+        wanted = desk.leases.to_tell(cluster, MOST_TOLD)
+        left = until - loop.time()
+        if wanted or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
+            return wanted
+        try:
+            await asyncio.wait_for(bell.wait(), left)
+        except TimeoutError:
+            return desk.leases.to_tell(cluster, MOST_TOLD)
+
+
+def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) -> Answer:
+    starting = [row for row in rows if row.state != STOPPING]
+    specs = desk.store.specs({row.job for row in starting})
+    known = Known(classes=dict(desk.classes), cores_per_gpu=desk.policy.cores_per_gpu)  # any queue and cluster
+    leases = [_lease(row, specs[row.job], known) for row in starting]
+    stops = [Stop(job=row.job, attempt=row.attempt, reason=row.reason) for row in rows if row.state == STOPPING]
+    number = desk.leases.note_answer(cluster, session, rows)
+    return Answer(number=number, leases=leases, stops=stops)
+
+
+def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
+    at = row.spec
+    return Lease(
+        job=row.job,
+        attempt=row.attempt,
+        revision=revision(row),
+        name=row.name,
+        queue=at["queue"],
+        user=at["user"],
+        places=[Place(**place) for place in at["places"]],
+        launch=spec_of(spec, known).launch.plain(),
+        time_limit_s=at["timeLimit"],
+    )
+
+
+def _answer(answer: Answer) -> Response:
+    return Response(_encode(answer), media_type="application/json")

@@ -1,0 +1,147 @@
+"""Clusters and nodes: look, cordon, declare lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fastapi import APIRouter
+
+from muster.model import events as ev
+from muster.model.jobs import resources_of
+from muster.model.nodes import Node
+from muster.model.pools import DEFAULT_NAME, Pool
+from muster.model.resources import NOTHING, total
+from muster.server.api.doors import Admin, Asking, Desk
+from muster.server.api.errors import Error, Problem, Refused, not_found
+from muster.server.api.queues import NamePath
+from muster.server.api.shapes import ClusterView, NodeView, PoolBody, PoolView
+from muster.server.finding import node_thing, pool_of, pool_thing
+from muster.server.service import Service
+from muster.server.turns import Heard, News
+from muster.store.rows import Thing
+
+router = APIRouter(prefix="/api/v1", tags=["fleet"])
+
+
+@router.get("/clusters")
+def clusters(desk: Desk, _who: Asking) -> list[ClusterView]:
+    """All clusters."""
+    with desk.world.lock:
+        machines = desk.world.state.machines
+        known = sorted(machines.clusters.values(), key=lambda cluster: cluster.name)
+        nodes = [node.cluster for node in machines.nodes.values()]
+    return [
+        ClusterView(
+            name=cluster.name,
+            preference=cluster.preference,
+            silent=cluster.silent,
+            heard=_heard(desk, cluster.name),
+            nodes=nodes.count(cluster.name),
+        )
+        for cluster in known
+    ]
+
+
+def _heard(desk: Service, cluster: str) -> float | None:
+    line = desk.leases.lines.get(cluster)
+    return None if line is None or not line.seen_ms else line.seen_ms / 1000
+
+
+@router.post("/clusters/{name}/lost", responses={404: {"model": Error}})
+def lost(name: str, desk: Desk, who: Admin) -> list[str]:
+    """Declare that a cluster is gone with all that ran there: its jobs go back to their queues."""
+    with desk.world.lock:
+        if name not in desk.world.state.machines.clusters:
+            raise not_found("cluster", name)
+        running = [run.job.id for run in desk.world.state.running.values() if run.cluster == name]
+    audit = desk.change([ev.ClusterSilent(cluster=name, silent=True)], who, "cluster lost", {"cluster": name})
+    audit.result()
+    desk.turns.put(News(heard=Heard(cluster=name, is_all=True, is_gone=True))).result()
+    desk.leases.end_session(name)  # should it be there after all, it hears what it must stop
+    return running
+
+
+@router.get("/pools")
+def pools(desk: Desk, _who: Asking) -> list[PoolView]:
+    """All pools that someone made."""
+    with desk.world.lock:
+        known = sorted(desk.world.state.machines.pools.values(), key=lambda pool: pool.name)
+    return [_pool(desk, pool) for pool in known]
+
+
+@router.put("/pools/{name}")
+def put_pool(name: NamePath, body: PoolBody, desk: Desk, who: Admin) -> PoolView:
+    """Make a pool, or replace the settings of one."""
+    if name == DEFAULT_NAME:
+        problem = Problem(field="name", value=name, allowed="any other name: nodes of no pool are in this one")
+        raise Refused(422, f"name: {name!r} is not allowed: nodes of no pool are in that one", [problem])
+    thing = Thing(kind="pool", name=name, body=body.model_dump(by_alias=True))
+    pool = pool_of(thing)
+    desk.change([ev.PoolSet(pool=pool)], who, "pool", {"pool": name}, things=[thing]).result()
+    return _pool(desk, pool)
+
+
+@router.delete("/pools/{name}", status_code=204, responses={404: {"model": Error}})
+def delete_pool(name: str, desk: Desk, who: Admin) -> None:
+    """Make an end of a pool: its nodes and waiting jobs go where they belong without it."""
+    with desk.world.lock:
+        if name not in desk.world.state.machines.pools:
+            raise not_found("pool", name)
+    desk.change([ev.PoolDeleted(pool=name)], who, "pool deleted", {"pool": name}, gone=[("pool", name)]).result()
+
+
+def _pool(desk: Service, pool: Pool) -> PoolView:
+    with desk.world.lock:
+        fleet = desk.world.state.fleet
+        nodes = sum(fleet.pool_of(node) == pool.name for node in desk.world.state.machines.nodes)
+    return PoolView.model_validate({**pool_thing(pool).body, "name": pool.name, "nodes": nodes})
+
+
+@router.get("/nodes")
+def nodes(desk: Desk, _who: Asking, cluster: str = "") -> list[NodeView]:
+    """All nodes, or those of one cluster, with what is on them."""
+    with desk.world.lock:
+        machines = desk.world.state.machines
+        chosen = [node for node in machines.nodes.values() if cluster in ("", node.cluster)]
+        return [_view(desk, node) for node in sorted(chosen, key=lambda node: (node.cluster, node.key))]
+
+
+@router.post("/nodes/{name}/cordon", responses={404: {"model": Error}})
+def cordon(name: str, desk: Desk, who: Admin) -> NodeView:
+    """Let nothing new start on a node."""
+    return _cordon(name, desk, who, cordoned=True)
+
+
+@router.post("/nodes/{name}/uncordon", responses={404: {"model": Error}})
+def uncordon(name: str, desk: Desk, who: Admin) -> NodeView:
+    """Let things start on a node again."""
+    return _cordon(name, desk, who, cordoned=False)
+
+
+def _cordon(name: str, desk: Service, who: Admin, *, cordoned: bool) -> NodeView:
+    with desk.world.lock:
+        node = desk.world.state.machines.nodes.get(name)
+    if node is None:
+        raise not_found("node", name)
+    what, thing = "cordon" if cordoned else "uncordon", node_thing(replace(node, cordoned=cordoned))
+    event = ev.NodeCordoned(node=name, cordoned=cordoned)
+    desk.change([event], who, what, {"node": name}, things=[thing]).result()
+    with desk.world.lock:
+        return _view(desk, desk.world.state.machines.nodes[name])
+
+
+def _view(desk: Service, node: Node) -> NodeView:
+    state = desk.world.state
+    there: Iterable[str] = state.machines.jobs_on(node.name)
+    runs = [state.running[job_id] for job_id in there]
+    used = total(resources_of(run.job.profile, [task for task in run.tasks if task.node == node.name]) for run in runs)
+    return NodeView(
+        name=node.name,
+        cluster=node.cluster,
+        cordoned=node.cordoned,
+        allocatable=node.allocatable.to_text(),
+        used=(used or NOTHING).to_text(),
+        labels=dict(node.labels),
+        jobs=sorted(run.job.id for run in runs),
+    )

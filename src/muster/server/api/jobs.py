@@ -1,0 +1,288 @@
+"""Jobs: submit, look, ask why, cancel, change."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+
+from muster.model import events as ev
+from muster.server.access import Who
+from muster.server.api.doors import Admin, Asking, Desk, must
+from muster.server.api.errors import Error, Problem, Refused, not_found
+from muster.server.api.shapes import (
+    Cancel,
+    Cancelled,
+    JobDetail,
+    JobPage,
+    JobPatch,
+    JobState,
+    JobView,
+    Lease,
+    SubmitAnswer,
+    Submitted,
+    Why,
+)
+from muster.server.finding import HOLD
+from muster.server.service import Full, Service
+from muster.state.why import paragraph
+from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
+
+router = APIRouter(prefix="/api/v1", tags=["jobs"])
+
+_JOB_FILE = {"$ref": "https://muster.dev/job.schema.json"}
+_SUBMIT_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["jobs"],
+                    "additionalProperties": False,
+                    "properties": {"jobs": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
+                }
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/jobs",
+    status_code=201,
+    openapi_extra=_SUBMIT_BODY,
+    responses={413: {"model": Error}, 422: {"model": Error}, 429: {"model": Error}, 503: {"model": Error}},
+)
+async def submit(
+    request: Request,
+    desk: Desk,
+    who: Asking,
+    idempotency_key: Annotated[str, Header(max_length=200, pattern=r"^[A-Za-z0-9._:/-]*$")] = "",
+) -> SubmitAnswer:
+    """Submit jobs: all of them, or none and every problem. Once answered they are durable.
+
+    The same Idempotency-Key again is answered with the jobs of the first time.
+    """
+    decoded = await _body(request, desk.limits.most_bytes)
+    given = decoded.get("jobs") if isinstance(decoded, dict) else None
+    if not isinstance(decoded, dict) or not isinstance(given, list) or not given or set(decoded) != {"jobs"}:
+        allowed = 'one or more jobs: {"jobs": [{…}, …]}, and nothing else'
+        raise Refused(422, f"body: {allowed}", [Problem(field="body", allowed=allowed)])
+    try:
+        taken = await asyncio.to_thread(desk.submit, decoded, who, idempotency_key)
+    except Full as err:
+        raise Refused(429, f"{err}: try again later") from None
+    return SubmitAnswer(jobs=[Submitted(id=job_id, name=name) for job_id, name in taken])
+
+
+async def _body(request: Request, most: int) -> Any:
+    """What was sent, if it is JSON and not too much of it."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Refused(413, f"a request of more than {most} bytes is not allowed: submit in several")
+        parts.append(part)
+    try:
+        return msgspec.json.decode(b"".join(parts))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+        raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
+
+
+@router.get("/jobs")
+def jobs(
+    desk: Desk,
+    who: Asking,
+    queue: str = "",
+    jobSet: str = "",  # noqa: N803  # as it is called in job files
+    user: str = "",
+    state: JobState | None = None,
+    text: Annotated[str, Query(max_length=253, description="part of an id, a job set or a user")] = "",
+    after: Annotated[int | None, Query(ge=0, description="`next` of the page before")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> JobPage:
+    """Jobs, the latest first."""
+    if queue:
+        must(who, "view", queue)
+    query = JobQuery(queue=queue, job_set=jobSet, user=user, state=state or "", text=text)
+    page = desk.store.jobs(query, after=after, limit=limit)
+    seen = [row for row in page.rows if who.may("view", row.queue)]
+    return JobPage(jobs=[JobView(**_view(row)) for row in seen], next=page.next)
+
+
+@router.get("/jobs/{job_id}", responses={404: {"model": Error}})
+def job(job_id: str, desk: Desk, who: Asking) -> JobDetail:
+    """One job, with the file it was submitted as."""
+    row = _job(desk, job_id)
+    must(who, "view", row.queue)
+    leases = [_lease(lease) for lease in desk.store.leases_of(job_id)]
+    return JobDetail(**_view(row), spec=dict(row.spec), leases=leases)
+
+
+@router.get("/jobs/{job_id}/why", responses={404: {"model": Error}})
+def why(job_id: str, desk: Desk, who: Asking) -> Why:
+    """Why the job is not running, and when it will."""
+    row = _job(desk, job_id)
+    must(who, "view", row.queue)
+    with desk.world.lock:
+        found = desk.world.why(job_id)
+    if found is None:
+        return Why(job=job_id, text=_fate(row))
+    estimate = None if found.estimate is None else found.estimate.start_ms / 1000
+    waiting = found.waiting
+    return Why(
+        job=job_id,
+        text=paragraph(found),
+        reason=waiting.reason.name,
+        facts=dict(waiting.facts),
+        estimate=estimate,
+    )
+
+
+@router.post("/jobs/cancel", responses={404: {"model": Error}})
+def cancel(body: Cancel, desk: Desk, who: Asking) -> Cancelled:
+    """Cancel jobs, whatever they are doing."""
+    if body.jobs and (body.job_set or body.queue):
+        raise Refused(422, "jobs: give either jobs or a job set", [Problem(field="jobs", allowed="not beside jobSet")])
+    rows = [_job(desk, name) for name in body.jobs]
+    if body.job_set:
+        rows = _all_of(desk, JobQuery(queue=body.queue, job_set=body.job_set))
+    elif not body.jobs:
+        raise Refused(422, "jobs: name at least one", [Problem(field="jobs", allowed="at least one job, or a jobSet")])
+    for row in rows:
+        must(who, "cancel", row.queue)
+    alive = [row.id for row in rows if row.end_ms is None]
+    if alive:
+        events = [ev.JobCancelled(job=name) for name in alive]
+        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result()
+    return Cancelled(jobs=[name for name in alive if _job(desk, name).state == "cancelled"])
+
+
+@router.patch("/jobs/{job_id}", responses={404: {"model": Error}, 409: {"model": Error}})
+def change(job_id: str, body: JobPatch, desk: Desk, who: Asking) -> JobView:
+    """Reprioritise a job."""
+    row = _job(desk, job_id)
+    must(who, "submit", row.queue)
+    if row.end_ms is not None:
+        raise Refused(409, f"{job_id} is {row.state}: nothing of it can be changed any more")
+    changes: dict[str, int] = {}
+    if body.priority is not None:
+        changes["priority"] = body.priority
+    if body.priority_class is not None:
+        if body.priority_class not in desk.classes:
+            allowed = f"a priority class of this server: {', '.join(desk.classes)}"
+            raise Refused(
+                422,
+                f"priorityClass: {body.priority_class!r} is not allowed: {allowed}",
+                [Problem(field="priorityClass", value=body.priority_class, allowed=allowed)],
+            )
+        changes["priority_class"] = desk.classes[body.priority_class]
+    if changes:
+        desk.change([ev.JobChanged(job=job_id, changes=changes)], who, "reprioritise", {"job": job_id}).result()
+    return JobView(**_view(_job(desk, job_id)))
+
+
+@router.post("/jobs/{job_id}/hold", responses={404: {"model": Error}, 409: {"model": Error}})
+def hold(job_id: str, desk: Desk, who: Asking) -> JobView:
+    """Hold a queued job back until it is released."""
+    row = _queued(desk, job_id, who)
+    thing = Thing(kind=HOLD, name=job_id, body={"by": who.name})
+    held = ev.JobChanged(job=job_id, changes={"held_by": who.name})
+    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result()
+    return JobView(**_view(_job(desk, row.id)))
+
+
+@router.post("/jobs/{job_id}/release", responses={404: {"model": Error}, 409: {"model": Error}})
+def release(job_id: str, desk: Desk, who: Asking) -> JobView:
+    """Let a job go that was held back."""
+    row = _queued(desk, job_id, who)
+    released = ev.JobChanged(job=job_id, changes={"held_by": ""})
+    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result()
+    return JobView(**_view(_job(desk, row.id)))
+
+
+@router.post("/jobs/{job_id}/preempt", responses={404: {"model": Error}, 409: {"model": Error}})
+def preempt(job_id: str, desk: Desk, who: Admin) -> JobView:
+    """Stop a running job and put it back into its queue; that costs it no retry."""
+    row = _job(desk, job_id)
+    if row.state != "running":
+        raise Refused(409, f"{job_id} is {row.state}: only a running job can be preempted")
+    stopped = ev.JobRequeued(job=job_id, attempt=row.attempt, cause="preempted")
+    desk.change([stopped], who, "preempt", {"job": job_id}).result()
+    return JobView(**_view(_job(desk, job_id)))
+
+
+def _queued(desk: Service, job_id: str, who: Who) -> JobRow:
+    """A job that waits, which whoever asks may hold and release."""
+    row = _job(desk, job_id)
+    must(who, "cancel", row.queue)
+    if row.state not in ("queued", "pending"):
+        raise Refused(409, f"{job_id} is {row.state}: only a job that waits can be held and released")
+    return row
+
+
+def _job(desk: Service, job_id: str) -> JobRow:
+    row = desk.store.job(job_id)
+    if row is None:
+        raise not_found("job", job_id)
+    return row
+
+
+def _all_of(desk: Service, query: JobQuery) -> list[JobRow]:
+    """Those that are not over."""
+    rows: list[JobRow] = []
+    after: int | None = None
+    while True:
+        page = desk.store.jobs(query, after=after, limit=1000)
+        rows += [row for row in page.rows if row.end_ms is None]
+        if page.next is None:
+            return rows
+        after = page.next
+
+
+def _view(row: JobRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "queue": row.queue,
+        "job_set": row.job_set,
+        "user": row.user,
+        "state": row.state,
+        "attempt": row.attempt,
+        "priority": row.priority,
+        "priority_class": row.priority_class,
+        "submitted": row.submit_ms / 1000,
+        "started": _seconds(row.start_ms),
+        "ended": _seconds(row.end_ms),
+        "failures": row.failures,
+        "cluster": row.cluster,
+        "reason": row.reason,
+    }
+
+
+def _lease(row: LeaseRow) -> Lease:
+    nodes = list(dict.fromkeys(place["node"] for place in row.spec["places"]))
+    return Lease(
+        attempt=row.attempt,
+        cluster=row.cluster,
+        state=row.state,
+        reason=row.reason,
+        nodes=nodes,
+        result=dict(row.result),
+    )
+
+
+def _seconds(moment_ms: int | None) -> float | None:
+    return None if moment_ms is None else moment_ms / 1000
+
+
+def _fate(row: JobRow) -> str:
+    """What there is to say of a job that does not wait."""
+    if row.state == "running":
+        return f"{row.id} runs on {row.cluster} (attempt {row.attempt})."
+    if row.end_ms is None:
+        return f"{row.id} was submitted and is looked at in the next turn."
+    because = f": {row.reason}" if row.reason else ""
+    return f"{row.id} {row.state if row.state != 'cancelled' else 'was cancelled'}{because}."

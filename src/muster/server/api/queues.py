@@ -1,0 +1,118 @@
+"""Queues: make, change, look."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from muster.documents.jobs.known import DEFAULT_CLASS
+from muster.model import events as ev
+from muster.model.errors import InvalidValue
+from muster.model.queues import Queue, User
+from muster.model.resources import GPU, MICRO, parse_amount
+from muster.server.api.doors import Admin, Asking, Desk, must
+from muster.server.api.errors import Error, Problem, Refused, not_found
+from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
+from muster.server.finding import CLASS, queue_thing, user_thing
+from muster.server.service import Service
+from muster.server.world import Shared
+from muster.store.rows import Thing
+
+router = APIRouter(prefix="/api/v1", tags=["queues"])
+
+NamePath = Annotated[str, Path(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
+
+
+@router.get("/queues")
+def queues(desk: Desk, who: Asking) -> list[QueueView]:
+    """All queues that whoever asks may see, with what they hold and how many wait."""
+    counts = desk.store.count_jobs()
+    with desk.world.lock:
+        names = [name for name in sorted(desk.queue_names()) if who.may("view", name)]
+        shares = desk.world.shares()
+        return [_view(desk, name, counts.get(name, {}), shares[name]) for name in names]
+
+
+@router.get("/queues/{name}", responses={404: {"model": Error}})
+def queue(name: NamePath, desk: Desk, who: Asking) -> QueueView:
+    """One queue."""
+    must(who, "view", name)
+    return _known(desk, name)
+
+
+@router.put("/queues/{name}", responses={422: {"model": Error}})
+def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueView:
+    """Make a queue, or replace the settings of one."""
+    made = Queue(name=name, weight=_weight(body), quota=_quota(body), cordoned=body.cordoned)
+    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result()
+    return _known(desk, name)
+
+
+@router.get("/users")
+def users(desk: Desk, _who: Admin) -> list[UserView]:
+    """All users with a quota."""
+    return [UserView(name=thing.name, **thing.body) for thing in desk.store.things("user")]
+
+
+@router.put("/users/{name}", responses={422: {"model": Error}})
+def put_user(name: NamePath, body: UserBody, desk: Desk, who: Admin) -> UserView:
+    """Say what all jobs of a user together may hold."""
+    made = User(name=name, quota=_quota(body))
+    thing = user_thing(made)
+    desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result()
+    return UserView(name=name, **thing.body)
+
+
+@router.get("/priority-classes")
+def classes(desk: Desk, _who: Asking) -> list[ClassView]:
+    """The priority classes that jobs may name, the most urgent first."""
+    return [ClassView(name=name, value=value) for name, value in sorted(desk.classes.items(), key=lambda it: -it[1])]
+
+
+@router.put("/priority-classes/{name}", responses={422: {"model": Error}})
+def put_class(name: NamePath, body: ClassBody, desk: Desk, who: Admin) -> ClassView:
+    """Make a priority class, or change one; jobs that were submitted keep the value of then."""
+    if name == DEFAULT_CLASS and body.value != 0:
+        problem = Problem(field="value", value=str(body.value), allowed="0: the default class has no other value")
+        raise Refused(422, f"value: {body.value} is not allowed: {problem.allowed}", [problem])
+    thing = Thing(kind=CLASS, name=name, body={"value": body.value})
+    desk.change([], who, "priority class", {"class": name, "value": body.value}, things=[thing]).result()
+    desk.classes[name] = body.value
+    return ClassView(name=name, value=body.value)
+
+
+def _weight(body: QueueBody) -> int:
+    weight = round(body.weight * MICRO)
+    if weight < 1:
+        problem = Problem(field="weight", value=str(body.weight), allowed="0.000001 or more")
+        raise Refused(422, f"weight: {body.weight} is not allowed: 0.000001 or more", [problem])
+    return weight
+
+
+def _quota(body: QueueBody | UserBody) -> dict[str, int]:
+    quota, problems = {}, []
+    for given, amount in body.quota.items():
+        name = GPU if given == "gpu" else given
+        try:
+            quota[name] = parse_amount(name, amount)
+        except InvalidValue as err:
+            problems.append(Problem(field=f"quota.{given}", value=repr(amount), allowed=str(err)))
+    if problems:
+        raise Refused(422, f"{problems[0].field}: {problems[0].allowed}", problems)
+    return quota
+
+
+def _known(desk: Service, name: str) -> QueueView:
+    if name not in desk.queue_names():
+        raise not_found("queue", name)
+    jobs = desk.store.count_jobs(queue=name).get(name, {})
+    with desk.world.lock:
+        return _view(desk, name, jobs, desk.world.shares()[name])
+
+
+def _view(desk: Service, name: str, jobs: dict[str, int], shared: Shared) -> QueueView:
+    made, holds = desk.world.state.queue(name), desk.world.state.started_by(name)
+    assert made is not None
+    body = queue_thing(made).body
+    return QueueView(name=name, **body, jobs=jobs, holds=holds.to_text(), share=shared.holds, entitled=shared.entitled)

@@ -1,0 +1,244 @@
+"""The bodies of requests and answers, as OpenAPI shows them. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
+JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
+Amount = str | int | float
+
+
+class Shape(BaseModel):
+    """Names as in job files: `jobSet`."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class Body(Shape):
+    """Something people send: what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Submitted(Shape):
+    """A job that was taken in. `name` is what it was called, `id` what it is called here."""
+
+    id: str
+    name: str
+
+
+class SubmitAnswer(Shape):
+    """Every job of a submission, in its order; all of them are durable."""
+
+    jobs: list[Submitted]
+
+
+class Lease(Shape):
+    """An attempt at an agent."""
+
+    attempt: int
+    cluster: str
+    state: str
+    reason: str = ""
+    nodes: list[str] = []
+    result: dict[str, Any] = {}
+
+
+class JobView(Shape):
+    """A job. `reason`: why its last attempt ended, or why it failed."""
+
+    id: str
+    queue: str
+    job_set: str = ""
+    user: str = ""
+    state: JobState
+    attempt: int = 0
+    priority: int = 0
+    priority_class: int = 0
+    submitted: float
+    started: float | None = None
+    ended: float | None = None
+    failures: int = 0
+    cluster: str = ""
+    reason: str = ""
+
+
+class JobDetail(JobView):
+    """A job with the file it was submitted as, and its attempts that are not over."""
+
+    spec: dict[str, Any]
+    leases: list[Lease] = []
+
+
+class JobPage(Shape):
+    """Some jobs; `next` is where to go on, if there are more."""
+
+    jobs: list[JobView]
+    next: int | None = None
+
+
+class Why(Shape):
+    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait."""
+
+    job: str
+    text: str
+    reason: str | None = None
+    facts: dict[str, Any] = {}
+    estimate: float | None = None
+
+
+class Cancel(Body):
+    """Which jobs to cancel: these, or all of a job set."""
+
+    jobs: Annotated[list[str], Field(max_length=10_000)] = []
+    job_set: str = ""
+    queue: str = ""
+
+
+class Cancelled(Shape):
+    """The jobs that were cancelled; those that were over already are not among them."""
+
+    jobs: list[str]
+
+
+class JobPatch(Body):
+    """What can be changed of a job."""
+
+    priority: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    priority_class: str | None = None
+
+
+class QueueBody(Body):
+    """A queue's settings."""
+
+    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    quota: dict[str, Amount] = {}
+    cordoned: bool = False
+
+
+class QueueView(QueueBody):
+    """A queue, what it holds and how many wait in it."""
+
+    name: str
+    jobs: dict[str, int] = {}
+    holds: dict[str, str] = {}
+    share: float = 0.0
+    entitled: float = 0.0
+
+
+class ClusterView(Shape):
+    """A cluster. `silent`: nothing was heard of its agent for a while."""
+
+    name: str
+    preference: int
+    silent: bool
+    heard: float | None = None
+    nodes: int = 0
+
+
+class NodeView(Shape):
+    """A node and what is on it."""
+
+    name: str
+    cluster: str
+    cordoned: bool
+    allocatable: dict[str, str]
+    used: dict[str, str]
+    labels: dict[str, str] = {}
+    jobs: list[str] = []
+
+
+class TurnView(Shape):
+    """What a turn decided."""
+
+    at: float
+    took: float
+    decided: dict[str, Any]
+
+
+class TokenBody(Body):
+    """Who is to get a token, and for what."""
+
+    name: Name
+    admin: bool = False
+    queues: dict[str, list[Literal["submit", "cancel", "view"]]] = {}
+    cluster: str = ""
+
+
+class TokenView(Shape):
+    """A token by the first letters of its hash."""
+
+    id: str
+    name: str
+    admin: bool
+    queues: dict[str, list[str]]
+    cluster: str
+
+
+class TokenMade(TokenView):
+    """A new token: it is shown this once."""
+
+    token: str
+
+
+class Settings(Body):
+    """What operators set: whether anything is decided at all, and whether turns may evict jobs."""
+
+    paused: bool | None = None
+    preemption: Literal["on", "off", "dry-run"] | None = None
+
+
+class PoolBody(Body):
+    """A pool: the nodes with these labels, and what is allowed there."""
+
+    node_selector: dict[str, str]
+    disable_sharing: bool = False
+    disable_borrowing: bool = False
+    disable_preemption: bool = False
+    borrowing_pools: list[str] = []
+
+
+class PoolView(PoolBody):
+    """A pool and how many nodes it has now."""
+
+    name: str
+    nodes: int = 0
+
+
+class ClassBody(Body):
+    """How urgent jobs of a priority class are: the higher, the more."""
+
+    value: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+
+
+class ClassView(ClassBody):
+    """A priority class."""
+
+    name: str
+
+
+class UserBody(Body):
+    """What all jobs of a user together may hold."""
+
+    quota: dict[str, Amount] = {}
+
+
+class UserView(UserBody):
+    """A user."""
+
+    name: str
+
+
+class ServerStatus(Shape):
+    """How the server is."""
+
+    version: str
+    turns: int
+    last_event: int
+    store_down: bool
+    paused: bool
+    preemption: Literal["on", "off", "dry-run"]

@@ -1,0 +1,187 @@
+"""Queues, clusters and nodes as the store keeps them: small documents, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from muster.agent.protocol import NodeReport
+from muster.documents.jobs.known import Known
+from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.spec import JobSpec, OnLost
+from muster.model.fleet import Cluster
+from muster.model.jobs import Job
+from muster.model.labels import Taint
+from muster.model.nodes import Node
+from muster.model.policy import Policy
+from muster.model.pools import Pool
+from muster.model.queues import Queue, User
+from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
+from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
+from muster.server.world import Found
+from muster.store.rows import JobRow, Thing
+from muster.store.store import Store
+
+CLASSES: Mapping[str, int] = {"default": 0, "high": 1000, "low": -1000}
+"""The priority classes that jobs may name where nobody made others."""
+
+HOLD, SETTING, CLASS = "hold", "setting", "priorityClass"
+
+
+def queue_thing(queue: Queue) -> Thing:
+    """A queue as the store keeps it."""
+    quota = {name: format_amount(name, amount) for name, amount in queue.quota.items()}
+    body = {"weight": queue.weight / MICRO, "quota": quota, "cordoned": queue.cordoned}
+    return Thing(kind="queue", name=queue.name, body=body)
+
+
+def queue_of(thing: Thing) -> Queue:
+    """The queue that the store keeps."""
+    body = thing.body
+    quota = {name: parse_amount(name, amount) for name, amount in body["quota"].items()}
+    return Queue(name=thing.name, weight=round(body["weight"] * MICRO), quota=quota, cordoned=body["cordoned"])
+
+
+def cluster_thing(cluster: Cluster) -> Thing:
+    """A cluster as the store keeps it."""
+    return Thing(kind="cluster", name=cluster.name, body={"preference": cluster.preference})
+
+
+def cluster_of(thing: Thing) -> Cluster:
+    """The cluster that the store keeps: silent until its agent calls in."""
+    return Cluster(name=thing.name, preference=thing.body["preference"], silent=True)
+
+
+def node_thing(node: Node) -> Thing:
+    """A node as the store keeps it."""
+    body = {
+        "cluster": node.cluster,
+        "amounts": node.allocatable.to_text(),
+        "labels": dict(node.labels),
+        "taints": [str(taint) for taint in node.taints],
+        "topology": list(node.topology),
+        "cordoned": node.cordoned,
+    }
+    return Thing(kind="node", name=node.name, body=body)
+
+
+def node_of(thing: Thing) -> Node:
+    """The node that the store keeps."""
+    return _node(thing.name, thing.body["cluster"], thing.body)
+
+
+def reported_node(report: NodeReport, cluster: str) -> Node:
+    """A node as its agent describes it; raises InvalidValue for what makes no sense."""
+    body = {
+        "amounts": report.amounts,
+        "labels": report.labels,
+        "taints": report.taints,
+        "topology": report.topology,
+        "cordoned": report.cordoned,
+    }
+    return _node(report.name, cluster, body)
+
+
+def _node(name: str, cluster: str, body: Mapping[str, Any]) -> Node:
+    amounts = {_full(resource): parse_amount(_full(resource), text) for resource, text in body["amounts"].items()}
+    return Node(
+        name=name,
+        cluster=cluster,
+        allocatable=Resources.of(amounts),
+        labels=dict(body["labels"]),
+        taints=tuple(sorted((Taint.parse(text) for text in body["taints"]), key=str)),
+        topology=tuple(body["topology"]),
+        cordoned=body["cordoned"],
+    )
+
+
+def _full(resource: str) -> str:
+    """`gpu` is short for the devices of one vendor."""
+    return GPU if resource == "gpu" else resource
+
+
+def pool_thing(pool: Pool) -> Thing:
+    """A pool as the store keeps it, named as in the Pool of Kubernetes."""
+    body = {
+        "nodeSelector": dict(pool.selector),
+        "disableSharing": not pool.shares,
+        "disableBorrowing": not pool.borrows,
+        "disablePreemption": not pool.preempts,
+        "borrowingPools": list(pool.borrows_from),
+    }
+    return Thing(kind="pool", name=pool.name, body=body)
+
+
+def pool_of(thing: Thing) -> Pool:
+    """The pool that the store keeps."""
+    body = thing.body
+    return Pool(
+        name=thing.name,
+        selector=dict(body["nodeSelector"]),
+        shares=not body["disableSharing"],
+        borrows=not body["disableBorrowing"],
+        preempts=not body["disablePreemption"],
+        borrows_from=tuple(body["borrowingPools"]),
+    )
+
+
+def user_thing(user: User) -> Thing:
+    """A user as the store keeps them."""
+    quota = {name: format_amount(name, amount) for name, amount in user.quota.items()}
+    return Thing(kind="user", name=user.name, body={"quota": quota})
+
+
+def user_of(thing: Thing) -> User:
+    """The user that the store keeps."""
+    quota = {name: parse_amount(name, amount) for name, amount in thing.body["quota"].items()}
+    return User(name=thing.name, quota=quota)
+
+
+def settings_in(store: Store) -> dict[str, Any]:
+    """What operators have set."""
+    return {"paused": False, "preemption": None} | {thing.name: thing.body["value"] for thing in store.things(SETTING)}
+
+
+def classes_in(store: Store) -> dict[str, int]:
+    """The priority classes that jobs may name."""
+    return {**CLASSES, **{thing.name: int(thing.body["value"]) for thing in store.things(CLASS)}}
+
+
+def found_in(store: Store, policy: Policy) -> Found:
+    """All that a store knows of the world."""
+    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server")
+    held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
+    jobs: list[tuple[Job, JobRow]] = []
+    reruns: set[str] = set()
+    for row in store.unfinished():
+        spec = spec_of(row.spec, known)
+        as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
+        job = as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())))
+        jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
+        if spec.on_lost is OnLost.RERUN:
+            reruns.add(row.id)
+    return Found(
+        clusters=[cluster_of(thing) for thing in store.things("cluster")],
+        nodes=[node_of(thing) for thing in store.things("node")],
+        queues=[queue_of(thing) for thing in store.things("queue")],
+        pools=[pool_of(thing) for thing in store.things("pool")],
+        users=[user_of(thing) for thing in store.things("user")],
+        is_paused=bool(settings_in(store)["paused"]),
+        jobs=jobs,
+        leases=store.leases(states=(LEASED, ACCEPTED, RUNNING, STOPPING)),
+        over=_over(store, (job for job, _ in jobs)),
+        reruns=reruns,
+    )
+
+
+def spec_of(document: Mapping[str, Any], known: Known) -> JobSpec:
+    """A job that was read before, from what the store keeps of it."""
+    (spec,) = read_jobs([document], known)
+    return next(spec.each())
+
+
+def _over(store: Store, jobs: Iterable[Job]) -> dict[str, str]:
+    """What became of those that others come after."""
+    rows = (store.job(name) for name in {name for job in jobs for name in job.after})
+    return {row.id: row.state for row in rows if row is not None and row.end_ms is not None}

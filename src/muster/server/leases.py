@@ -1,0 +1,187 @@
+"""What every agent has, is to start, and is to stop.
+
+A lease is told to its agent until the agent says it has it; a stop until the agent says the attempt is over. The next
+attempt of a job is told to nobody before the last one is over, wherever that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any
+
+from muster.agent.protocol import Report
+from muster.store.rows import LeaseRow
+
+LEASED, ACCEPTED, RUNNING, STOPPING, ENDED = "leased", "accepted", "running", "stopping", "ended"
+
+Key = tuple[str, int]
+"""A job and the number of its attempt."""
+
+
+@dataclass(slots=True)
+class Line:
+    """To one cluster's agent: who called in last and when, and what this session was told already.
+
+    `number` is that of the last answer; what `it_said` counts as told once the agent says that it got that one.
+    """
+
+    session: str = ""
+    seen_ms: int = 0
+    number: int = 0
+    it_said: dict[Key, tuple[str, int]] = field(default_factory=dict)
+    told: dict[Key, tuple[str, int]] = field(default_factory=dict)
+
+
+class Leases:
+    """All leases that are not over."""
+
+    def __init__(self, rows: Iterable[LeaseRow] = ()) -> None:
+        self.live: dict[Key, LeaseRow] = {}
+        self._of_job: dict[str, list[int]] = {}
+        self._untold: dict[str, dict[Key, None]] = {}
+        self.lines: dict[str, Line] = {}
+        self.woken: Callable[[str], None] | None = None  # called with a cluster that has something to be told
+        self._lock = RLock()  # turns change leases while agents ask for theirs
+        for row in sorted(rows, key=lambda row: (row.job, row.attempt)):
+            self.put(row)
+
+    def put(self, row: LeaseRow) -> None:
+        """A lease is made or changed."""
+        key = (row.job, row.attempt)
+        with self._lock:
+            if row.state == ENDED:
+                self._end(key)
+                return
+            if key not in self.live:
+                self._of_job.setdefault(row.job, []).append(row.attempt)
+            self.live[key] = row
+            untold = self._untold.setdefault(row.cluster, {})
+            if is_to_be_told(row):
+                untold[key] = None
+                self._wake(row.cluster)
+            else:
+                untold.pop(key, None)
+
+    def _end(self, key: Key) -> None:
+        row = self.live.pop(key, None)
+        if row is None:
+            return
+        self._untold[row.cluster].pop(key, None)
+        for line in self.lines.values():
+            line.told.pop(key, None)
+            line.it_said.pop(key, None)
+        left = self._of_job[row.job]
+        left.remove(row.attempt)
+        if not left:
+            del self._of_job[row.job]
+        else:  # the next attempt may be told now
+            self._wake(self.live[row.job, left[0]].cluster)
+
+    def _wake(self, cluster: str) -> None:
+        if self.woken is not None:
+            self.woken(cluster)
+
+    def of_job(self, job: str) -> list[LeaseRow]:
+        """The leases of a job that are not over, first attempt first."""
+        with self._lock:
+            return [self.live[job, attempt] for attempt in self._of_job.get(job, ())]
+
+    def of_cluster(self, cluster: str) -> list[LeaseRow]:
+        """The leases of a cluster that are not over."""
+        with self._lock:
+            return [row for row in self.live.values() if row.cluster == cluster]
+
+    # -- agents ------------------------------------------------------------------------------------------
+
+    def call(self, cluster: str, session: str, got: int, now_ms: int, *, hello: bool) -> bool:
+        """An agent calls in, and got that answer last; False if this session never said hello."""
+        with self._lock:
+            line = self.lines.setdefault(cluster, Line())
+            if hello:
+                line.session, line.told, line.it_said = session, {}, {}
+            if line.session != session:
+                return False
+            line.seen_ms = now_ms
+            if got == line.number:
+                line.told.update(line.it_said)
+            line.it_said = {}
+            return True
+
+    def is_current(self, cluster: str, session: str) -> bool:
+        """Whether the agent need not say hello again."""
+        with self._lock:
+            return cluster in self.lines and self.lines[cluster].session == session
+
+    def end_session(self, cluster: str) -> None:
+        """Whatever the agent has, it must say all of it when it calls again."""
+        with self._lock:
+            if cluster in self.lines:
+                self.lines[cluster].session = ""
+        self._wake(cluster)
+
+    def to_tell(self, cluster: str, most: int) -> list[LeaseRow]:
+        """What the agent's present session was not told yet, the oldest first."""
+        found: list[LeaseRow] = []
+        with self._lock:
+            told = self.lines[cluster].told if cluster in self.lines else {}
+            for key in self._untold.get(cluster, ()):
+                row = self.live[key]
+                if told.get(key) != _version(row) and self._is_first(key):
+                    found.append(row)
+                    if len(found) == most:
+                        break
+        return found
+
+    def note_answer(self, cluster: str, session: str, rows: Iterable[LeaseRow]) -> int:
+        """The agent's session is being told these; the number of the answer."""
+        with self._lock:
+            line = self.lines[cluster]
+            line.number += 1
+            if line.session == session:
+                line.it_said = {(row.job, row.attempt): _version(row) for row in rows}
+            return line.number
+
+    def stale(self, cluster: str, reports: Iterable[Report]) -> list[Report]:
+        """Attempts that an agent has and should not: nobody here knows of them."""
+        with self._lock:
+            known = {key for key, row in self.live.items() if row.cluster == cluster} if reports else set()
+        return [it for it in reports if it.stage != "ended" and (it.job, it.attempt) not in known]
+
+    def _is_first(self, key: Key) -> bool:
+        """Whether no earlier attempt of the job is still about."""
+        return self._of_job[key[0]][0] == key[1]
+
+    def lost_by(self, cluster: str, has: Iterable[Report]) -> list[LeaseRow]:
+        """Those that the agent, which says all it has, once had and has no more."""
+        there = {(report.job, report.attempt) for report in has}
+        return [row for row in self.of_cluster(cluster) if row.state != LEASED and (row.job, row.attempt) not in there]
+
+
+def is_to_be_told(row: LeaseRow) -> bool:
+    """Whether the agent must hear of the lease as it is."""
+    return row.state in (LEASED, STOPPING) or revision(row) > int(row.result.get("revision", 0))
+
+
+def revision(row: LeaseRow) -> int:
+    """Which of its widths a lease has come to."""
+    return int(row.spec["revision"])
+
+
+def reported(row: LeaseRow, report: Report, now_ms: int) -> LeaseRow:
+    """The lease after an agent spoke of it."""
+    if report.stage == "ended":
+        state = ENDED
+    elif row.state == STOPPING:
+        state = STOPPING
+    else:
+        state = RUNNING if report.stage == "running" else ACCEPTED
+    result: dict[str, Any] = {"revision": report.revision}
+    if report.stage == "ended":
+        result |= {"result": report.result, "message": report.message, "exitCode": report.exit_code}
+    return replace(row, state=state, result=result, changed_ms=now_ms)
+
+
+def _version(row: LeaseRow) -> tuple[str, int]:
+    return (STOPPING if row.state == STOPPING else LEASED, revision(row))

@@ -1,0 +1,341 @@
+"""What can be asked of the server, whoever asks and however: the API speaks HTTP, this does the work.
+
+Submitted jobs are durable before anyone hears of them, and the world hears of them after. Everything else goes through
+a turn, whose rows are durable before the answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from threading import Event, Thread
+from typing import Any
+
+from muster.documents.jobs.known import Known
+from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.spec import JobSpec, OnLost, as_document
+from muster.documents.problems import DocumentError, Problem
+from muster.model import events as ev
+from muster.model.jobs import Job
+from muster.model.policy import Policy, Preemption
+from muster.server.access import Access, Who, as_thing, new_token
+from muster.server.bells import Bells
+from muster.server.finding import SETTING, classes_in, found_in, settings_in
+from muster.server.leases import Leases
+from muster.server.turns import News, Turns
+from muster.server.world import Found, World, restored
+from muster.store.batch import Batch
+from muster.store.errors import AlreadyThere, StoreDown
+from muster.store.rows import AuditRow, JobChange, JobRow, NewEvent, Thing
+from muster.store.store import Store
+from muster.store.writer import Writer
+
+TIDY_EVERY_S = 60.0
+FORGOTTEN_AT_ONCE = 2_000  # rows of a kind
+PAUSE_S = 0.05  # so that turns can write in between
+
+log = logging.getLogger(__name__)
+
+NAMELESS = "job"
+
+_LETTERS = "bcdfghjkmnpqrstvwxz23456789"  # none that are mistaken for another, and no words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one server takes on."""
+
+    most_queued: int = 1_000_000  # in one queue
+    most_jobs: int = 5_000  # in one request
+    most_bytes: int = 32 << 20  # of one request
+    keep_ms: int = 7 * 24 * 3_600_000  # for which what is over is kept
+
+
+class Full(Exception):
+    """A queue takes no more jobs now."""
+
+
+class Service:
+    """A server without its doors."""
+
+    def __init__(self, store: Store, clock: Callable[[], int], policy: Policy, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.store = store
+        self.limits = limits
+        self.policy = policy
+        self.clock = clock
+        self.writer = Writer(store)
+        self.classes = classes_in(store)
+        self.access = Access(store.things("token"))
+        preemption = settings_in(store)["preemption"]
+        if preemption is not None:
+            self.policy = policy = replace(policy, preemption=Preemption(preemption))
+        found = found_in(store, policy)
+        self._is_closing = Event()
+        self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
+        self.bells = Bells()
+        self.leases = Leases(found.leases)
+        self.leases.woken = self.bells.ring
+        self._return_pending(found)
+        self.world: World = restored(policy, found)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, keep_ms=limits.keep_ms)
+
+    def _return_pending(self, found: Found) -> None:
+        """Reservations of before are gone: who had one stands in line again, and its row says so."""
+        pending = [JobChange(id=row.id, state="queued", cluster="") for _, row in found.jobs if row.state == "pending"]
+        if pending:
+            self.writer.put(Batch(at_ms=self.clock(), changes=pending)).result()
+
+    def start(self) -> None:
+        """Begin to take turns."""
+        self.turns.start()
+        self._tidying.start()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nobody should begin to wait for anything."""
+        return self._is_closing.is_set()
+
+    def begin_to_close(self) -> None:
+        """Whoever waits for something gets the answer that there is."""
+        self._is_closing.set()
+        self.bells.ring_all()
+
+    def close(self) -> None:
+        """End after the turn that is under way."""
+        self.begin_to_close()
+        self.turns.stop()
+        self._tidying.join()
+        self.writer.close()
+        self.store.close()
+
+    def _tidy(self) -> None:
+        """What is over and older than it is kept leaves the store, a little at a time."""
+        while not self._is_closing.wait(min(self.limits.keep_ms / 4000, TIDY_EVERY_S)):
+            try:
+                while self.store.forget(self.clock() - self.limits.keep_ms, FORGOTTEN_AT_ONCE):
+                    if self._is_closing.wait(PAUSE_S):
+                        return
+            except StoreDown as err:
+                log.warning("what is over cannot be forgotten now: %s", err)
+
+    def first_token(self) -> str | None:
+        """The token of the first admin, where there is none yet."""
+        if self.access.names():
+            return None
+        token = new_token()
+        thing = as_thing(Who(name="admin", is_admin=True), token)
+        self.writer.put(Batch(at_ms=self.clock(), things=[thing])).result()
+        self.access.add(thing)
+        return token
+
+    # -- what there is -------------------------------------------------------------------------------------
+
+    def known(self) -> Known:
+        """What a job may name here."""
+        with self.world.lock:
+            machines = self.world.state.machines
+            return Known(
+                queues=self.queue_names(),
+                clusters=dict(machines.clusters),
+                classes=dict(self.classes),
+                cores_per_gpu=self.policy.cores_per_gpu,
+                where="this server",
+            )
+
+    def queue_names(self) -> frozenset[str]:
+        """All queues."""
+        with self.world.lock:
+            return frozenset(self.world.state.books)
+
+    # -- submitting ----------------------------------------------------------------------------------------
+
+    def submit(self, decoded: Any, who: Who, key: str = "") -> list[tuple[str, str]]:
+        """Take in jobs: (id, name) of each, in order, durable. The same `key` again gives the same jobs.
+
+        Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
+        """
+        specs = [one for spec in read_jobs(decoded, self.known()) for one in spec.each()]
+        if len(specs) > self.limits.most_jobs:
+            message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
+            raise DocumentError((Problem("jobs", 0, message),))
+        _refuse_races(specs)
+        self._check_rights(specs, who)
+        keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
+        if keys and (known := self._submitted_before(keys, specs)):
+            return known
+        self._check_room(specs)
+        rows = self._rows(specs, who, keys)
+        try:
+            self._write(rows)
+        except AlreadyThere:
+            if keys and (known := self._submitted_before(keys, specs)):
+                return known  # the same request came twice at once
+            raise
+        self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
+        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]))
+        return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
+
+    def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
+        problems = [
+            Problem(f"jobs[{place}].queue", 0, f"{who.name} may not submit to queue {spec.queue!r}")
+            for place, spec in enumerate(specs)
+            if not who.may("submit", spec.queue)
+        ]
+        if problems:
+            raise DocumentError(tuple(problems))
+
+    def _submitted_before(self, keys: Sequence[str], specs: Sequence[JobSpec]) -> list[tuple[str, str]]:
+        found = self.store.ids_of_clients(keys)
+        if not found:
+            return []
+        if len(found) != len(keys):
+            message = f"was used before, for {len(found)} jobs: a key belongs to one submission"
+            raise DocumentError((Problem("key", 0, message),))
+        return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
+
+    def _check_room(self, specs: Sequence[JobSpec]) -> None:
+        asked: dict[str, int] = {}
+        for spec in specs:
+            asked[spec.queue] = asked.get(spec.queue, 0) + 1
+        with self.world.lock:
+            for queue, many in asked.items():
+                queued = self.world.state.jobs_in(queue)
+                if queued + many > self.limits.most_queued:
+                    raise Full(f"queue {queue!r} has {queued} jobs, and {self.limits.most_queued} is the most it takes")
+
+    def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
+        now_ms = self.turns.now_ms()
+        ids = [f"{spec.name or NAMELESS}-{_suffix()}" for spec in specs]
+        called = _called(specs, ids) | self._found_before(specs)
+        rows = []
+        for place, spec in enumerate(specs):
+            after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
+            job = replace(spec, user=spec.user or who.name).job(ids[place], now_ms, after)
+            rows.append((_row(job, spec, keys[place] if keys else ""), job))
+        return rows
+
+    def _found_before(self, specs: Sequence[JobSpec]) -> dict[str, list[str]]:
+        """Jobs of earlier submissions that these come after, by id; those that succeeded are no reason to wait."""
+        own = {name for spec in specs for name in (spec.name, spec.document.get("name"))}
+        found: dict[str, list[str]] = {}
+        problems = []
+        for place, spec in enumerate(specs):
+            for name in spec.after:
+                if name in own or name in found:
+                    continue
+                row = self.store.job(name)
+                if row is None:
+                    message = f"{name!r} is not allowed: the name of a job of this submission, or the id of one before"
+                    problems.append(Problem(f"jobs[{place}].after", 0, message))
+                else:
+                    found[name] = [] if row.state == "succeeded" else [name]
+        if problems:
+            raise DocumentError(tuple(problems))
+        return found
+
+    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> None:
+        events = [
+            NewEvent(
+                kind="submitted",
+                body={"job": job.id, "queue": job.queue},
+                job=job.id,
+                queue=job.queue,
+                job_set=job.job_set,
+            )
+            for _, job in rows
+        ]
+        batch = Batch(at_ms=rows[0][1].submit_ms, jobs=[row for row, _ in rows], events=events)
+        self.writer.put(batch).result()
+
+    def set(self, who: Who, *, paused: bool | None, preemption: Preemption | None) -> None:
+        """An operator pauses the server, or says whether turns may evict jobs."""
+        given = {"paused": paused, "preemption": None if preemption is None else preemption.value}
+        things = [
+            Thing(kind=SETTING, name=name, body={"value": value}) for name, value in given.items() if value is not None
+        ]
+        with self.world.lock:
+            if paused is not None:
+                self.world.is_paused = paused
+            if preemption is not None:
+                self.policy = replace(self.policy, preemption=preemption)
+                self.world.set_preemption(preemption)
+        self.change([], who, "settings", given, things=things).result()
+
+    # -- changing ------------------------------------------------------------------------------------------
+
+    def change(
+        self,
+        events: Sequence[ev.Event],
+        who: Who,
+        what: str,
+        body: Mapping[str, Any],
+        *,
+        things: Iterable[Thing] = (),
+        gone: Iterable[tuple[str, str]] = (),
+    ) -> Future[int]:
+        """Someone changes the world: considered in the next turn, with a line in the audit."""
+        audit = AuditRow(at_ms=self.turns.now_ms(), who=who.name, what=what, body=dict(body))
+        return self.turns.put(News(events=events, things=tuple(things), gone=tuple(gone), audit=(audit,)))
+
+
+def _refuse_races(specs: Sequence[JobSpec]) -> None:
+    """Races need clusters that are asked over their own API, and no server speaks to those."""
+    problems = [
+        Problem(f"jobs[{place}].race", 0, "is not allowed: this server reaches clusters by their agents only")
+        for place, spec in enumerate(specs)
+        if spec.race is not None
+    ]
+    if problems:
+        raise DocumentError(tuple(problems))
+
+
+def is_rerun(spec: JobSpec) -> bool:
+    """Whether a job runs again elsewhere when its cluster falls silent for long."""
+    return spec.on_lost is OnLost.RERUN
+
+
+def document_of(spec: JobSpec, job: Job) -> dict[str, Any]:
+    """What the store keeps of a job: as it was submitted, but for the ids of those it comes after."""
+    document = as_document(spec)
+    if job.after:
+        document["after"] = list(job.after)
+    return document
+
+
+def _called(specs: Sequence[JobSpec], ids: Sequence[str]) -> dict[str, list[str]]:
+    """The ids that a name stands for in one submission; the name of an array stands for all its jobs."""
+    called: dict[str, list[str]] = {}
+    for spec, job_id in zip(specs, ids, strict=True):
+        array = spec.document.get("name") if "array" in spec.document else None
+        for name in {spec.name, array} - {None}:
+            called.setdefault(str(name), []).append(job_id)
+    return called
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(7))
+
+
+def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:
+    return JobRow(
+        id=job.id,
+        client_id=client_id,
+        queue=job.queue,
+        job_set=job.job_set,
+        user=job.user,
+        state="queued",
+        attempt=0,
+        priority=job.priority,
+        priority_class=job.priority_class,
+        submit_ms=job.submit_ms,
+        start_ms=None,
+        end_ms=None,
+        failures=0,
+        cluster="",
+        reason="",
+        seq=0,
+        spec=document_of(spec, job),
+    )

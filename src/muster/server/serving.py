@@ -1,0 +1,67 @@
+"""`muster server`: a store, a service and its HTTP side in one process, until it is told to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import uvicorn
+
+from muster.model.policy import Policy
+from muster.server.api.app import application
+from muster.server.service import Limits, Service
+from muster.store.store import Store
+
+LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
+
+
+def wall_clock() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class _Announcing(uvicorn.Server):
+    """Says where it listens once it does, and lets go of those who wait before it ends."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            host, port = listener.getsockname()[:2]
+            print(f"listening on http://{host}:{port}", flush=True)  # noqa: T201  # whoever started it waits for this
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.begin_to_close()
+        await super().shutdown(sockets)
+
+
+def serve(url: str, *, host: str, port: int, token_file: Path, policy: Policy, limits: Limits) -> None:
+    """Run until interrupted. The first admin's token goes into a file that only its owner can read."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    store = Store.open(url)
+    service = Service(store, wall_clock, policy, limits)
+    token = service.first_token()
+    if token is not None:
+        write_secret(token_file, token)
+    for ending in (signal.SIGTERM, signal.SIGINT):  # the server ends by itself, and is then told again: that is all
+        signal.signal(ending, lambda *_: None)
+    config = uvicorn.Config(
+        application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
+    )
+    _Announcing(config, service).run(sockets=[listener])
+
+
+def write_secret(path: Path, token: str) -> None:
+    """Write a token where only its owner can read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(token + "\n")

@@ -1,0 +1,320 @@
+"""The one thread that decides: news in, plan, rows durable, agents told.
+
+Whatever changes the world comes as `News` and waits in line for the next turn. A turn takes all that is there, decides,
+and writes what follows in one transaction; only then is anyone told, so that what was told is never lost. While the
+store is down the same rows are tried again and nothing more is decided.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from time import monotonic
+
+from muster.agent.protocol import Report
+from muster.model import events as ev
+from muster.model.plan import Start
+from muster.server.leases import ENDED, Leases, reported
+from muster.server.world import World
+from muster.server.writing import Written
+from muster.state.run import Moment
+from muster.store.batch import Batch
+from muster.store.errors import StoreDown
+from muster.store.rows import AuditRow, LeaseRow, Thing, TurnRow
+from muster.store.writer import Writer
+
+log = logging.getLogger(__name__)
+
+SILENT_AFTER_MS = 30_000
+LOST_AFTER_MS = 15 * 60_000  # when jobs of a silent cluster that want it run again
+SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
+TRY_AGAIN_S = 0.5
+
+_ENDS = (ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the agent of a cluster said; `is_all`: it named every attempt it has.
+
+    `is_gone`: an operator speaks for it, because it will not speak again.
+    """
+
+    cluster: str
+    reports: Sequence[Report] = ()
+    is_all: bool = False
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """Something that happened, with the rows that go with it. `done` is resolved once its turn is durable."""
+
+    events: Sequence[ev.Event] = ()
+    heard: Heard | None = None
+    things: Sequence[Thing] = ()
+    gone: Sequence[tuple[str, str]] = ()
+    audit: Sequence[AuditRow] = ()
+    done: Future[int] = field(default_factory=Future)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What turns came to, for /metrics."""
+
+    turns: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: {"decide": 0.0, "write": 0.0})
+    actions: Counter[str] = field(default_factory=Counter)
+    is_down: bool = False
+
+
+class Turns:
+    """Takes turns from `start` to `stop`."""
+
+    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], *, keep_ms: int) -> None:
+        self.world = world
+        self.leases = leases
+        self.counts = Counts()
+        self._writer = writer
+        self._clock = clock
+        self._now_ms = 0
+        self._news: list[News] = []
+        self._changed = Condition()
+        self._is_stopping = False
+        self._last_turn = 0.0
+        self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
+        self._keep_ms = keep_ms
+        self._thread = Thread(target=self._loop, name="turns", daemon=True)
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the turn that is under way; news that is left waits for the next start."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def put(self, news: News) -> Future[int]:
+        """Have something considered in the next turn."""
+        with self._changed:
+            if self.failure is not None:
+                news.done.set_exception(self.failure)
+                return news.done
+            self._news.append(news)
+            self._changed.notify_all()
+        return news.done
+
+    def now_ms(self) -> int:
+        """The time, which never goes back."""
+        self._now_ms = max(self._now_ms, self._clock())
+        return self._now_ms
+
+    # -- the loop ----------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        news: list[News] | None = []
+        try:
+            while (news := self._next_news()) is not None:
+                self.take(news)
+        except BaseException as err:  # a fault of ours: say so, and refuse whatever waits or comes
+            log.exception("turns have stopped")
+            with self._changed:
+                self.failure = err
+                left, self._news = [*(news or ()), *self._news], []
+            for one in left:
+                one.done.set_exception(err)
+
+    def _next_news(self) -> list[News] | None:
+        """What is there to decide on, as soon as there is something or time alone may change things; None: the end."""
+        while True:
+            due_s = self._due_s()  # outside of the lock: someone may be looking at the world
+            with self._changed:
+                if self._is_quiet() and (due_s is None or due_s > 0):
+                    self._changed.wait(due_s)
+                    if self._is_quiet():
+                        continue
+                self._gather()
+                if self._is_stopping:
+                    return None
+                news, self._news = self._news, []
+                return news
+
+    def _is_quiet(self) -> bool:
+        return not self._is_stopping and not self._news
+
+    def _gather(self) -> None:
+        """Wait a little for more, so that what comes together is decided together."""
+        until = self._last_turn + SHORTEST_GAP_S
+        while not self._is_stopping and (left := until - monotonic()) > 0:
+            self._changed.wait(left)
+
+    def _due_s(self) -> float | None:
+        with self.world.lock:
+            moments = [self.world.next_ms(), self._next_silence()]
+        known = [moment for moment in moments if moment is not None]
+        return (min(known) - self._clock()) / 1000 if known else None
+
+    def _next_silence(self) -> int | None:
+        """When an agent that says nothing more will be taken to be silent."""
+        clusters = self.world.state.machines.clusters
+        heard = [
+            line.seen_ms
+            for name, line in self.leases.lines.items()
+            if name in clusters and not clusters[name].silent and line.seen_ms
+        ]
+        soonest = min(heard) + SILENT_AFTER_MS if heard else None
+        if not self.world.reruns:
+            return soonest
+        silent = [
+            line.seen_ms + LOST_AFTER_MS
+            for name, line in self.leases.lines.items()
+            if name in clusters and clusters[name].silent and line.seen_ms + LOST_AFTER_MS > self._now_ms
+        ]
+        return min(silent + ([] if soonest is None else [soonest]), default=None)
+
+    def take(self, news: Sequence[News]) -> Moment:
+        """One turn."""
+        now_ms = self.now_ms()
+        began = monotonic()
+        with self.world.lock:
+            written = Written(self.leases, now_ms, self.world.state)
+            happened = [event for one in news for event in self._events_of(one, written, now_ms)]
+            happened += self._losses(written, now_ms)
+            queues = self._queues_of(happened)
+            moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
+            for event in moment.events:
+                if not isinstance(event, ev.JobSubmitted):  # written down before it was heard of here
+                    written.add(event, queues)
+            self.counts.actions.update(type(action).__name__.lower() for action in moment.plan.actions)
+            self._forget(moment, now_ms)
+        decided = monotonic()
+        seq = self._write(_batch(news, written, moment, now_ms, int((decided - began) * 1000)))
+        self.counts.turns += 1
+        self.counts.seconds["decide"] += decided - began
+        self.counts.seconds["write"] += monotonic() - decided
+        for row in written.leases.values():
+            self.leases.put(row)
+        for one in news:
+            one.done.set_result(seq)
+        self._last_turn = monotonic()
+        return moment
+
+    def _forget(self, moment: Moment, now_ms: int) -> None:
+        """Jobs that were over long ago are remembered by nobody."""
+        self._over.extend((now_ms, event.job) for event in moment.events if isinstance(event, _ENDS))
+        while self._over and self._over[0][0] + self._keep_ms < now_ms:
+            name = self._over.popleft()[1]
+            self.world.state.jobs.forget(name)
+            self.world.reruns.discard(name)
+
+    def _write(self, batch: Batch) -> int:
+        while True:
+            try:
+                seq = self._writer.put(batch).result()
+            except StoreDown as err:
+                if not self.counts.is_down:
+                    log.error("the store is down, turns wait for it: %s", err)
+                self.counts.is_down = True
+                with self._changed:
+                    self._changed.wait(TRY_AGAIN_S)
+                    if self._is_stopping:
+                        raise
+            else:
+                self.counts.is_down = False
+                return seq
+
+    # -- news --------------------------------------------------------------------------------------------
+
+    def _events_of(self, one: News, written: Written, now_ms: int) -> Iterable[ev.Event]:
+        yield from one.events
+        if one.heard is None:
+            return
+        clusters = self.world.state.machines.clusters
+        if one.heard.cluster in clusters and clusters[one.heard.cluster].silent and not one.heard.is_gone:
+            yield ev.ClusterSilent(cluster=one.heard.cluster, silent=False)
+        for report in one.heard.reports:
+            row = written.lease(report.job, report.attempt)
+            if row is not None and row.cluster == one.heard.cluster and row.state != ENDED:
+                written.put(after := reported(row, report, now_ms))
+                yield from _meaning(row, after, report)
+        if one.heard.is_all:
+            lost = self.leases.of_cluster(one.heard.cluster)
+            if not one.heard.is_gone:
+                lost = self.leases.lost_by(one.heard.cluster, one.heard.reports)
+            for row in lost:
+                yield from _lost(row, written, now_ms)
+
+    def _losses(self, written: Written, now_ms: int) -> Iterable[ev.Event]:
+        """Jobs that are to run again because their cluster has been silent for too long."""
+        silent = {
+            name for name, line in self.leases.lines.items() if line.seen_ms and line.seen_ms + LOST_AFTER_MS <= now_ms
+        }
+        if not silent or not self.world.reruns:
+            return
+        for row in list(self.leases.live.values()):
+            if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
+                yield from _lost(row, written, now_ms)
+
+    def _silences(self, now_ms: int) -> Iterable[ev.Event]:
+        """Agents that have said nothing for too long."""
+        for name, cluster in self.world.state.machines.clusters.items():
+            line = self.leases.lines.get(name)
+            if not cluster.silent and line is not None and line.seen_ms + SILENT_AFTER_MS <= now_ms:
+                yield ev.ClusterSilent(cluster=name, silent=True)
+
+    def _queues_of(self, happened: Iterable[ev.Event]) -> dict[str, tuple[str, str]]:
+        """Queue and job set of those of whom something was heard, which they are in no more once they are over."""
+        names = {event.job for event in happened if isinstance(event, _ENDS)}
+        found = {name: self.world.state.find(name) for name in names}
+        return {name: (job.queue, job.job_set) for name, job in found.items() if job is not None}
+
+
+def _lost(row: LeaseRow, written: Written, now_ms: int) -> Iterable[ev.Event]:
+    """An attempt that nobody has any more."""
+    gone = Report(job=row.job, attempt=row.attempt, stage="ended", result="lost")
+    written.put(after := reported(row, gone, now_ms))
+    return _meaning(row, after, gone)
+
+
+def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Event]:
+    """What an agent's report means for the job. Of an attempt that was to stop we only needed to hear that it did."""
+    if row.state == "stopping":
+        return
+    for task in report.failed:
+        yield ev.TaskFailed(job=row.job, group=task.group, index=task.index)
+    if after.state != ENDED:
+        return
+    if report.result == "succeeded":
+        yield ev.JobSucceeded(job=row.job, attempt=row.attempt)
+    elif report.result == "failed":
+        yield ev.JobFailed(job=row.job, attempt=row.attempt, cause=report.message or "failed")
+    else:
+        yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
+
+
+def _batch(news: Sequence[News], written: Written, moment: Moment, now_ms: int, took_ms: int) -> Batch:
+    starts = moment.plan.placed_by_queue()
+    body = {
+        "news": len(news),
+        "actions": dict(Counter(type(action).__name__.lower() for action in moment.plan.actions)),
+        "started": starts,
+    }
+    is_worth_it = bool(moment.events) or any(isinstance(action, Start) for action in moment.plan.actions)
+    return Batch(
+        at_ms=now_ms,
+        events=written.events,
+        changes=list(written.changes.values()),
+        leases=list(written.leases.values()),
+        things=[thing for one in news for thing in one.things],
+        gone=[pair for one in news for pair in one.gone],
+        turn=TurnRow(at_ms=now_ms, took_ms=took_ms, body=body) if is_worth_it else None,
+        audit=[row for one in news for row in one.audit],
+    )

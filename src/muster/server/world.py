@@ -1,0 +1,169 @@
+"""The state of the world with the loop that turns it, and how it is found again in the store after a restart.
+
+The loop is the one of simulations (`muster.state.run`); here attempts run until an agent says otherwise. What a turn
+decided is true once the store has it, so a world is always what the store says, and nothing else need be kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import NamedTuple
+
+from muster.engine.shares import shares
+from muster.model import events as ev
+from muster.model.fleet import Cluster
+from muster.model.jobs import Job, Running
+from muster.model.nodes import Node
+from muster.model.plan import Plan
+from muster.model.policy import Policy, Preemption
+from muster.model.pools import Pool
+from muster.model.queues import Queue, User
+from muster.server.leases import ENDED, STOPPING
+from muster.server.writing import tasks_of
+from muster.state.forecast import forecast
+from muster.state.records import Phase
+from muster.state.run import Moment, Run
+from muster.state.state import State
+from muster.state.why import Why, explain
+from muster.store.rows import JobRow, LeaseRow
+
+FORECAST_TURNS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the store knows of the world: `jobs` are those that are not over, in order of submission, each with its row;
+    `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent."""
+
+    clusters: Sequence[Cluster] = ()
+    nodes: Sequence[Node] = ()
+    queues: Sequence[Queue] = ()
+    jobs: Iterable[tuple[Job, JobRow]] = ()
+    leases: Sequence[LeaseRow] = ()
+    over: Mapping[str, str] = field(default_factory=dict)
+    reruns: Collection[str] = ()
+    pools: Sequence[Pool] = ()
+    users: Sequence[User] = ()
+    is_paused: bool = False
+
+
+class Shared(NamedTuple):
+    """A queue's part of the fleet, and the part that it is entitled to."""
+
+    holds: float
+    entitled: float
+
+
+class World:
+    """Everything the server knows, one turn after the other. Hold `lock` while looking."""
+
+    def __init__(self, state: State) -> None:
+        self.lock = RLock()
+        self._run = Run(state, _until_told)
+        self.last: Plan | None = None
+        self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
+
+    @property
+    def state(self) -> State:
+        """As of the last turn."""
+        return self._run.state
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is decided until someone says so."""
+        return self._run.is_paused
+
+    @is_paused.setter
+    def is_paused(self, paused: bool) -> None:
+        self._run.is_paused = paused
+        self.state.has_news = True
+
+    def set_preemption(self, preemption: Preemption) -> None:
+        """Let turns evict jobs from now on, or not, or only say whom they would."""
+        self.state.policy = replace(self.state.policy, preemption=preemption)
+        self.state.has_news = True
+
+    def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
+        """Take in what happened, and decide."""
+        for event in news:
+            self._run.expect(now_ms, event)
+        moment = self._run.step(now_ms)
+        self.last = moment.plan
+        return moment
+
+    def next_ms(self) -> int | None:
+        """When to look again although nothing happened."""
+        return self._run.next_moment_ms()
+
+    def shares(self) -> dict[str, Shared]:
+        """What part of the fleet each queue holds, and what part is its due."""
+        snapshot = self.state.freeze(self.state.now_ms)
+        divided = shares(snapshot)
+        whole = max(divided.usage, 1)
+        return {
+            it.queue.name: Shared(it.account.usage / whole, divided.entitled[it.queue.name] / whole)
+            for it in snapshot.queues
+        }
+
+    def why(self, job_id: str, *, estimates: bool = True) -> Why | None:
+        """Why a job waits; None if it does not."""
+        if self.last is None:
+            return None
+        found = forecast(self._run, most_turns=FORECAST_TURNS) if estimates else {}
+        return explain(self.state.freeze(self.state.now_ms), self.last, job_id, found.get(job_id))
+
+
+def restored(policy: Policy, found: Found) -> World:
+    """The world as the store left it."""
+    state = State(policy)
+    for cluster in found.clusters:
+        state.apply(ev.ClusterSet(cluster=cluster), 0)
+    for node in found.nodes:
+        state.apply(ev.NodeAdded(node=node), 0)
+    for pool in found.pools:
+        state.apply(ev.PoolSet(pool=pool), 0)
+    for queue in found.queues:
+        state.apply(ev.QueueSet(queue=queue), 0)
+    for user in found.users:
+        state.apply(ev.UserSet(user=user), 0)
+    for name, phase in found.over.items():
+        state.jobs.note(name, Phase(phase))
+    starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
+    for job, row in found.jobs:
+        while starts and starts[0].spec["started"] < row.submit_ms:
+            _start(state, starts.popleft())
+        state.apply(ev.JobSubmitted(job=job), row.submit_ms)
+        if row.attempt:
+            state.recall(job.id, attempts=row.attempt, failures=row.failures)
+    for lease in starts:
+        _start(state, lease)
+    world = World(state)
+    world.reruns = set(found.reruns)
+    world.is_paused = found.is_paused
+    return world
+
+
+def _standing(leases: Iterable[LeaseRow]) -> Iterable[LeaseRow]:
+    """Those whose attempt goes on."""
+    return (lease for lease in leases if lease.state not in (STOPPING, ENDED))
+
+
+def _start(state: State, lease: LeaseRow) -> None:
+    spec = lease.spec
+    admitted = ev.JobAdmitted(job=lease.job, attempt=lease.attempt, cluster=lease.cluster, place=0)
+    started = ev.JobStarted(
+        job=lease.job,
+        attempt=lease.attempt,
+        cluster=lease.cluster,
+        tasks=tasks_of(lease),
+        protected_until_ms=int(spec["protectedUntil"]),
+    )
+    for event in (admitted, started):
+        state.apply(event, int(spec["started"]))
+
+
+def _until_told(_run: Running) -> None:
+    """An attempt runs until its agent says that it ended."""

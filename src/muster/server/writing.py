@@ -1,0 +1,152 @@
+"""What a turn changes in the store: the rows of jobs, their leases, and an event for each thing that happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from muster.model import events as ev
+from muster.model.jobs import Task
+from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
+from muster.state.state import State
+from muster.state.telling import told
+from muster.store.rows import JobChange, LeaseRow, NewEvent
+
+_STATES = {ev.JobSucceeded: "succeeded", ev.JobFailed: "failed", ev.JobCancelled: "cancelled"}
+
+
+class Written:
+    """The rows that follow from what happened at one moment, one event after the other."""
+
+    def __init__(self, leases: Leases, now_ms: int, state: State) -> None:
+        self._known = leases
+        self._state = state
+        self._now_ms = now_ms
+        self.changes: dict[str, JobChange] = {}
+        self.leases: dict[tuple[str, int], LeaseRow] = {}
+        self.events: list[NewEvent] = []
+
+    def add(self, event: ev.Event, queue_of: Mapping[str, tuple[str, str]]) -> None:
+        """One more thing happened. `queue_of`: queue and job set of jobs that may be over by now."""
+        match event:
+            case ev.JobAdmitted(job=job, attempt=attempt, cluster=cluster):
+                self._change(job, state="pending", attempt=attempt, cluster=cluster)
+            case ev.JobReturned(job=job):
+                self._change(job, state="queued", cluster="")
+            case ev.JobStarted():
+                self._start(event)
+            case ev.JobResized(job=job, group=group, tasks=tasks):
+                self._resize(job, group, tasks)
+            case ev.JobPreempted(job=job, attempt=attempt, by=by):
+                self._note_reason(job, attempt, f"preempted for {by}")
+            case ev.JobRequeued(job=job, attempt=attempt, cause=cause):
+                failures = self._state.jobs[job].failures
+                self._change(job, state="queued", cluster="", start_ms=None, failures=failures, reason=cause)
+                self._stop(job, attempt, cause)
+            case ev.JobSucceeded(job=job) | ev.JobFailed(job=job) | ev.JobCancelled(job=job):
+                cause = getattr(event, "cause", "")
+                self._change(job, state=_STATES[type(event)], end_ms=self._now_ms, reason=cause)
+                for row in self._of(job):
+                    self._stop(job, row.attempt, cause or _STATES[type(event)])
+            case ev.JobChanged(job=job, changes=given):
+                self._change(job, **{name: given[name] for name in ("priority", "priority_class") if name in given})
+                if given.get("held_by"):
+                    self._change(job, state="queued", cluster="")
+            case _:
+                pass
+        self._tell(event, queue_of)
+
+    def put(self, row: LeaseRow) -> None:
+        """An agent spoke of a lease."""
+        self.leases[row.job, row.attempt] = row
+
+    def lease(self, job: str, attempt: int) -> LeaseRow | None:
+        """A lease as it is by now."""
+        return self.leases.get((job, attempt)) or self._known.live.get((job, attempt))
+
+    def _tell(self, event: ev.Event, queue_of: Mapping[str, tuple[str, str]]) -> None:
+        line = told(event)
+        if line is None:
+            return
+        kind, job = str(line.pop("event")), str(line.get("job", ""))
+        queue, job_set = queue_of.get(job) or self._queue_of(job)
+        self.events.append(NewEvent(kind=kind, body=line, job=job, queue=queue, job_set=job_set))
+
+    def _queue_of(self, job_id: str) -> tuple[str, str]:
+        job = self._state.find(job_id)
+        if job is not None:
+            return job.queue, job.job_set
+        lease = next(iter(self._of(job_id)), None)  # it ran until now
+        return ("", "") if lease is None else (lease.spec["queue"], lease.spec["jobSet"])
+
+    def _change(self, job: str, **changes: Any) -> None:
+        before = self.changes.get(job)
+        self.changes[job] = JobChange(id=job, **changes) if before is None else replace(before, **changes)
+
+    def _start(self, event: ev.JobStarted) -> None:
+        self._change(
+            event.job, state="running", attempt=event.attempt, cluster=event.cluster, start_ms=self._now_ms, reason=""
+        )
+        job = self._state.find(event.job)
+        assert job is not None, f"{event.job} started and is over at one moment"
+        spec = {
+            "queue": job.queue,
+            "jobSet": job.job_set,
+            "user": job.user,
+            "timeLimit": None if job.time_limit_ms is None else job.time_limit_ms / 1000,
+            "revision": 0,
+            "started": self._now_ms,
+            "protectedUntil": event.protected_until_ms,
+            "places": _places(event.tasks),
+        }
+        self.put(
+            LeaseRow(
+                job=event.job,
+                attempt=event.attempt,
+                cluster=event.cluster,
+                name=f"{event.job}-{event.attempt}",
+                state=LEASED,
+                spec=spec,
+                reason="",
+                result={},
+                changed_ms=self._now_ms,
+            )
+        )
+
+    def _of(self, job: str) -> Iterable[LeaseRow]:
+        rows = {row.attempt: row for row in self._known.of_job(job)}
+        rows |= {attempt: row for (name, attempt), row in self.leases.items() if name == job}
+        return [rows[attempt] for attempt in sorted(rows)]
+
+    def _resize(self, job: str, group: str, tasks: tuple[Task, ...]) -> None:
+        row = max(self._of(job), key=lambda row: row.attempt, default=None)
+        if row is None or row.state in (STOPPING, ENDED):
+            return
+        places = [place for place in row.spec["places"] if place["group"] != group] + _places(tasks)
+        self.put(replace(row, spec={**row.spec, "revision": revision(row) + 1, "places": places}))
+
+    def _note_reason(self, job: str, attempt: int, reason: str) -> None:
+        row = self.lease(job, attempt)
+        if row is not None and row.state != ENDED:
+            self.put(replace(row, reason=reason))
+
+    def _stop(self, job: str, attempt: int, reason: str) -> None:
+        """The attempt is to end, unless its agent said that it has."""
+        row = self.lease(job, attempt)
+        if row is not None and row.state not in (STOPPING, ENDED):
+            self.put(replace(row, state=STOPPING, reason=row.reason or reason, changed_ms=self._now_ms))
+
+
+def _places(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
+    return [
+        {"group": task.group, "index": task.index, "node": task.node, "devices": list(task.devices)} for task in tasks
+    ]
+
+
+def tasks_of(row: LeaseRow) -> tuple[Task, ...]:
+    """The tasks of a lease, as they were decided."""
+    return tuple(
+        Task(group=place["group"], index=place["index"], node=place["node"], devices=tuple(place["devices"]))
+        for place in row.spec["places"]
+    )

@@ -1,0 +1,101 @@
+"""kill -9 of the server, its agent and its database at seeded random moments under load.
+
+Every job whose submission was answered ends, exactly once; no attempt is begun twice. The agent writes what it begins
+and ends into a ledger outside of Muster, and that is what counts. `MUSTER_KILLS` says how many kills (`make soak`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from serving import PATIENCE_S, Site
+
+KILLS = int(os.environ.get("MUSTER_KILLS", "30")) // 2
+BATCHES, JOBS = 3, 8  # while one is killed
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_whoever_is_killed_every_job_ends_exactly_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    chance = random.Random(f"{kind} {KILLS}")
+    database = request.getfixturevalue("postgres") if kind == "postgresql" else None
+    db = "" if database is None else database.url(database.database())
+    with Site(tmp_path, db) as site:
+        site.queue("a")
+        agent = site.agent(nodes="4xcpu=4,memory=8Gi", seconds=0.02)
+
+        def kill_server() -> None:
+            site.server.end(signal.SIGKILL)
+            site.server.start()
+
+        def kill_agent() -> None:
+            agent.end(signal.SIGKILL)
+            agent.start()
+
+        def kill_database() -> None:
+            database.stop(signal.SIGQUIT)
+            database.start()
+
+        victims = [kill_server, kill_agent, *([kill_database] if database is not None else [])]
+        acknowledged: list[str] = []
+        with ThreadPoolExecutor(1) as people:
+            for number in range(KILLS):
+                submitted = people.submit(_submit_all, site, number)
+                time.sleep(chance.uniform(0, 0.5))  # a random moment, not a wait for anything
+                chance.choice(victims)()
+                acknowledged += submitted.result()
+        states = _ends(site, acknowledged)
+
+    assert states == {"succeeded": KILLS * BATCHES * JOBS}
+    lines = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines() if line[-1:] == "]"]
+    began = Counter((job, attempt) for what, job, attempt, _ in lines if what == "began")
+    succeeded = Counter(job for what, job, _, result in lines if (what, result) == ("ended", "succeeded"))
+    assert {attempt for attempt, times in began.items() if times > 1} == set()
+    assert succeeded == Counter(acknowledged)
+
+
+def _submit_all(site: Site, number: int) -> list[str]:
+    return [job for batch in range(BATCHES) for job in _submit(site, f"{number}-{batch}")]
+
+
+def _submit(site: Site, key: str) -> list[str]:
+    """Submit until it is answered; a lost answer is asked for again by its key."""
+    jobs = [{"name": f"j{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]
+    answer = _insist(site, "POST", "/jobs", json={"jobs": jobs}, headers={"Idempotency-Key": key})
+    return [job["id"] for job in answer["jobs"]]
+
+
+def _insist(site: Site, method: str, path: str, **more: Any) -> Any:
+    until = time.monotonic() + PATIENCE_S
+    headers = {"Authorization": f"Bearer {site.token}", **more.pop("headers", {})}
+    while time.monotonic() < until:
+        try:
+            answer = httpx2.request(method, f"{site.url}/api/v1{path}", headers=headers, timeout=PATIENCE_S, **more)
+        except httpx2.TransportError:
+            continue
+        if answer.status_code < 300:
+            return answer.json()
+        assert answer.status_code == 503, answer.text
+    raise AssertionError(f"{method} {path} was never answered")
+
+
+def _ends(site: Site, job_ids: list[str]) -> dict[str, int]:
+    """What became of all jobs, once nothing more will."""
+    until = time.monotonic() + PATIENCE_S
+    counts: dict[str, int] = {}
+    while time.monotonic() < until:
+        counts = _insist(site, "GET", "/queues/a")["jobs"]
+        if sum(counts.values()) == len(job_ids) and set(counts) <= {"succeeded", "failed", "cancelled"}:
+            return counts
+    return counts
