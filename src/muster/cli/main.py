@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from muster.cli import db, remote
+from muster.cli.declaring import evaluate_annotations
 from muster.sim.traces.choices import Expected, Format, QueueBy
 
 app = typer.Typer(
@@ -18,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(db.app, name="db")
 
 
 class Output(StrEnum):
@@ -96,15 +99,30 @@ def simulate(
         str | None,
         typer.Option(metavar="FILE", help="Take the jobs from a public trace, plain or gzip (docs/traces.md)."),
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="What the trace is written in.")] = Format.SWF,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="What the trace is written in; swf unless said.")
+    ] = None,
     nodes: Annotated[
         str | None,
-        typer.Option(metavar="[NODESx]EACH", help="The trace's machine: 64x8 is 64 nodes of 8, 8192 one big node."),
+        typer.Option(
+            metavar="MACHINE",
+            help="The trace's machine. 64x8 is 64 nodes of 8, 8192 one big node; openb: its file of nodes; "
+            "gavel: v100=8,p100=16,k80=24.",
+        ),
     ] = None,
-    queue_by: Annotated[QueueBy, typer.Option(help="What makes a queue of an SWF trace.")] = QueueBy.ONE,
+    measured: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="pollux: the folder of measured step times; gavel: the file of measured throughputs."
+        ),
+    ] = None,
+    queue_by: Annotated[
+        QueueBy | None, typer.Option(help="What makes a queue of an SWF trace; one for all unless said.")
+    ] = None,
     expected: Annotated[
-        Expected, typer.Option(help="What the scheduler is told about run times of an SWF trace.")
-    ] = Expected.REQUESTED,
+        Expected | None,
+        typer.Option(help="What the scheduler is told about run times of an SWF trace; requested unless said."),
+    ] = None,
     most_jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Only the first so many of a trace.")] = None,
     repeat_to: Annotated[int | None, typer.Option(min=1, help="Repeat the trace until there are so many jobs.")] = None,
 ) -> None:
@@ -117,6 +135,8 @@ def simulate(
     Example: muster simulate examples/scenarios/demo.yaml --report demo.html --parquet demo/
 
     Example: muster simulate --trace RICC-2010-2.swf.gz --nodes 8192 --queue-by user -o summary
+
+    Example: muster simulate --trace openb_pod_list_default.csv --format openb --nodes openb_node_list_gpu_node.csv
 
     Exit codes: 0 done, 1 --check found a violation, 2 the file is wrong (all problems are listed) or a result cannot be
     written, 130 interrupted (then no result is written).
@@ -133,12 +153,11 @@ def simulate(
         pools=pools,
         report=report,
         parquet=parquet,
-        trace=None
-        if trace is None
-        else {
+        trace={
             "path": trace,
             "format": format_,
             "nodes": nodes,
+            "measured": measured,
             "queue_by": queue_by,
             "expected": expected,
             "most_jobs": most_jobs,
@@ -224,6 +243,100 @@ def specialise(
     sys.exit(run(file, cluster, output.value))
 
 
+class Described(StrEnum):
+    """What there is a schema of."""
+
+    JOB = "job"
+
+
+@app.command()
+def schema(what: Annotated[Described, typer.Argument(help="job: the job file (docs/job-file.md).")]) -> None:
+    """Print the JSON Schema of a kind of file, for editors and for programs that write it.
+
+    Example: muster schema job > job.schema.json
+
+    Exit codes: 0 printed, 2 there is no such kind.
+    """
+    from muster.cli.schema import run
+
+    sys.exit(run(what.value))
+
+
+@app.command()
+def server(
+    db: Annotated[
+        str | None, typer.Option(help="sqlite:///PATH or postgresql://…  [default: a file of this user]", metavar="URL")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0: any that is free.", min=0, max=65535)] = 8642,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the first admin's token is put.  [default: of this user]")
+    ] = None,
+    most_queued: Annotated[int, typer.Option(help="The most jobs a queue takes before it answers 429.", min=1)] = (
+        1_000_000
+    ),
+    keep: Annotated[str, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.")] = "7d",
+) -> None:
+    """Run the server: people submit, agents call in, turns decide.
+
+    Example: muster server --db sqlite:///muster.db --port 8642
+
+    It prints `listening on URL` once it answers. Exit codes: 0 ended by Ctrl-C or TERM, 1 the store or the port cannot
+    be used, 2 bad input.
+    """
+    from muster.cli.serve import run_server
+
+    sys.exit(run_server(db=db, host=host, port=port, token_file=token_file, most_queued=most_queued, keep=keep))
+
+
+class Kind(StrEnum):
+    """What an agent runs jobs on."""
+
+    SIMULATED = "simulated"
+
+
+@app.command()
+def agent(
+    cluster: Annotated[str, typer.Option(help="The name of the cluster it speaks for.")] = "local",
+    kind: Annotated[Kind, typer.Option(help="simulated: no machines, tasks take their time and end.")] = Kind.SIMULATED,
+    nodes: Annotated[str, typer.Option(metavar="NxSPEC", help="4x'cpu=8,memory=32Gi,gpu=1': four such nodes.")] = (
+        "1xcpu=8,memory=32Gi"
+    ),
+    seconds: Annotated[float, typer.Option(help="How long a job takes that does not say `sleep N`.", min=0)] = 1.0,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where attempts are written down before they begin.")
+    ] = None,
+    server_url: Annotated[str, typer.Option("--server", envvar="MUSTER_SERVER", metavar="URL")] = (
+        "http://127.0.0.1:8642"
+    ),
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file with its token; else MUSTER_TOKEN, else the user's own.")
+    ] = None,
+) -> None:
+    """Run an agent: it calls the server, starts what it is told to and tells what became of it.
+
+    Example: muster agent --cluster lab --kind simulated --nodes 10xcpu=32,memory=128Gi --seconds 5
+
+    Exit codes: 0 ended by Ctrl-C or TERM, 1 the server refuses it, 2 bad input.
+    """
+    from muster.cli.serve import run_agent
+
+    sys.exit(
+        run_agent(
+            kind.value,
+            cluster=cluster,
+            nodes=nodes,
+            seconds=seconds,
+            ledger=ledger,
+            server_url=server_url,
+            token_file=token_file,
+        )
+    )
+
+
+remote.declare(app)
+
+
 @app.command()
 def version() -> None:
     """Print Muster's version. Example: muster version"""
@@ -234,4 +347,5 @@ def version() -> None:
 
 def main() -> None:
     """The console script."""
+    evaluate_annotations(app)
     app()

@@ -1,0 +1,172 @@
+"""`muster clusters`, `pools`, `pool set|remove`, `nodes`, `cordon`, `uncordon`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+
+pool_group = typer.Typer(name="pool", help="Make and remove pools.", no_args_is_help=True, rich_markup_mode=None)
+
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.")]
+
+
+def clusters(
+    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
+) -> None:
+    """List clusters, and whether their agents are heard of.
+
+    Example: muster clusters
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_clusters
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), asking.clusters, show_clusters))
+
+
+def pools(
+    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
+) -> None:
+    """List pools: their nodes, and what is allowed there.
+
+    Example: muster pools
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_pools
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), asking.pools, show_pools))
+
+
+@pool_group.command("set")
+def set_pool(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    selector: Annotated[
+        list[str], typer.Option("--node-selector", metavar="LABEL=VALUE", help="Nodes with this label; repeatable.")
+    ],
+    sharing: Annotated[
+        bool, typer.Option("--sharing/--no-sharing", help="Whether others may borrow its nodes.")
+    ] = True,
+    borrowing: Annotated[
+        bool, typer.Option("--borrowing/--no-borrowing", help="Whether its jobs may borrow elsewhere.")
+    ] = True,
+    preemption: Annotated[
+        bool, typer.Option("--preemption/--no-preemption", help="Whether jobs there may be evicted.")
+    ] = True,
+    borrow_from: Annotated[
+        list[str] | None, typer.Option("--borrow-from", metavar="POOL", help="Only from this pool; repeatable.")
+    ] = None,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Make a pool, or replace all settings of one (docs/concepts/pools.md). For admins.
+
+    Example: muster pool set vision --node-selector team=vision --no-sharing
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.changing import put_pool
+
+    allowed = {"disable_sharing": not sharing, "disable_borrowing": not borrowing, "disable_preemption": not preemption}
+    sys.exit(put_pool(Where(output, server, token_file, context), name, selector, allowed, borrow_from or []))
+
+
+@pool_group.command("remove")
+def remove_pool(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Make an end of a pool: its nodes and waiting jobs go where they belong without it. For admins.
+
+    Example: muster pool remove vision
+
+    Exit codes: 0 fine, 1 there is no such pool or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_nothing
+    from muster.sdk import asking
+
+    where = Where(Format.TABLE, server, token_file, context)
+    sys.exit(asked(where, lambda: asking.remove_pool(name), show_nothing))
+
+
+def nodes(
+    cluster: Annotated[str, typer.Option("--cluster", help="Only of this cluster.")] = "",
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """List nodes: what they have, and what is in use.
+
+    Example: muster nodes --cluster lab
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_nodes
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.nodes(cluster=cluster), show_nodes))
+
+
+def cordon(
+    node: NodeName,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Let nothing new start on a node; what runs there goes on.
+
+    Example: muster cordon lab-3
+
+    Exit codes: 0 fine, 1 there is no such node or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_node
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.cordon(node), show_node))
+
+
+def uncordon(
+    node: NodeName,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Let things start on a node again.
+
+    Example: muster uncordon lab-3
+
+    Exit codes: 0 fine, 1 there is no such node or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_node
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.uncordon(node), show_node))
+
+
+def declare(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (clusters, pools, nodes, cordon, uncordon):
+        app.command()(command)
+    app.add_typer(pool_group)

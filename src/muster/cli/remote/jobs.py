@@ -1,0 +1,330 @@
+"""`muster submit`, `jobs`, `job`, `why`, `cancel`, `reprioritise`, `hold`, `release`, `preempt`, `wait`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from muster.cli.remote.completing import complete_jobs, complete_queues
+from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+
+
+class State(StrEnum):
+    """What a job is doing."""
+
+    QUEUED = "queued"
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.", autocompletion=complete_jobs)]
+Queue = Annotated[str, typer.Option("--queue", help="Only of this queue.", autocompletion=complete_queues)]
+JobSet = Annotated[str, typer.Option("--job-set", help="Only of this job set.")]
+
+
+def submit(
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]... | -- COMMAND...", help="Job files (docs/job-file.md; -: standard input)."),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", help="The queue of the job.", autocompletion=complete_queues)
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What to call it; its id begins with that.")] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", help="CPUs of each task: 2, 0.5, 500m.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", help="Memory of each task: 4Gi.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPUs of each task.")] = None,
+    tasks: Annotated[int | None, typer.Option("--tasks", min=1, help="So many tasks that start together.")] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            "--array", metavar="INDICES", help="One job for each: 0-99, 0-9,20 or 0-99:10 (MUSTER_ARRAY_INDEX)."
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of its tasks; repeatable.")
+    ] = None,
+    workdir: Annotated[str | None, typer.Option("--workdir", help="The directory that its tasks start in.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="For whom, if not for whoever submits.")] = None,
+    job_set: Annotated[str | None, typer.Option("--job-set", help="The job set it belongs to.")] = None,
+    priority: Annotated[int | None, typer.Option("--priority", help="Its place in the queue; more is earlier.")] = None,
+    priority_class: Annotated[
+        str | None, typer.Option("--priority-class", help="Whom it may take the place of.")
+    ] = None,
+    time_limit: Annotated[str | None, typer.Option("--time-limit", help="It is ended after this: 2h, 30m.")] = None,
+    expected: Annotated[
+        str | None, typer.Option("--expected-runtime", help="How long it will take; lets it go into gaps.")
+    ] = None,
+    lifetime: Annotated[str | None, typer.Option("--lifetime", help="How long it lives at most, for budgets.")] = None,
+    retries: Annotated[int | None, typer.Option("--retries", min=0, help="How often it is tried again.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster it must run on.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="The pool it belongs to.")] = None,
+    after: Annotated[
+        list[str] | None, typer.Option("--after", metavar="JOB", help="It waits for this job; repeatable.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="A name for this submission: the same one submits nothing twice.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all are over; exit 1 unless all succeed.")] = False,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Submit jobs from files, or one that runs a command. All of them, or none.
+
+    Prints their ids, one in a line.
+
+    Example: muster submit train.yaml
+
+    Example: muster submit --queue vision --cpu 4 --memory 16Gi --gpu 1 -- python train.py --epochs 3
+
+    Example: muster submit --queue vision --cpu 1 --array 0-99 --name sweep -- ./sweep.sh
+
+    Exit codes: 0 fine, 1 the server refused or (with --wait) a job did not succeed, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.submitting import Wanted, run, split_at_dashes
+
+    of_job = {
+        "queue": queue,
+        "name": name,
+        "cpu": cpu,
+        "memory": memory,
+        "gpu": gpu,
+        "tasks": tasks,
+        "array": array,
+        "workdir": workdir,
+        "user": user,
+        "jobSet": job_set,
+        "priority": priority,
+        "priorityClass": priority_class,
+        "timeLimit": time_limit,
+        "expectedRuntime": expected,
+        "lifetime": lifetime,
+        "retries": retries,
+        "cluster": cluster,
+        "pool": pool,
+        "after": after or None,
+    }
+    files, command = split_at_dashes(given or [], sys.argv)
+    wanted = Wanted(files=files, command=command, of_job=of_job, env=env or [])
+    sys.exit(run(Where(output, server, token_file, context), wanted, key=key, wait=wait))
+
+
+def jobs(
+    queue: Queue = "",
+    state: Annotated[State | None, typer.Option("--state", help="Only in this state.")] = None,
+    job_set: JobSet = "",
+    user: Annotated[str, typer.Option("--user", help="Only of this user.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Only with this in their id, job set or user.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The latest so many.")] = 100,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """List jobs, the latest first.
+
+    Example: muster jobs --queue vision --state running -o wide
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.listing import list_jobs
+
+    which = {"queue": queue, "job_set": job_set, "user": user, "text": text}
+    where = Where(output, server, token_file, context)
+    sys.exit(list_jobs(where, which, state=None if state is None else state.value, limit=limit))
+
+
+def job(
+    job_id: JobId,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Show one job: its state, its attempts, and what it was submitted as.
+
+    Example: muster job train-k7d2xqz
+
+    Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_job
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.job(job_id), show_job))
+
+
+def why(
+    job_id: JobId,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Say why a job waits, with the numbers, and when it will start. With -o wide also the facts.
+
+    Example: muster why train-k7d2xqz
+
+    Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_why
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.why(job_id), show_why))
+
+
+def cancel(
+    job_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)
+    ] = None,
+    job_set: Annotated[str, typer.Option("--job-set", help="All of this job set instead.")] = "",
+    queue: Annotated[str, typer.Option("--queue", help="With --job-set: only in this queue.")] = "",
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Cancel jobs, whatever they are doing. Prints those that were not over already.
+
+    Example: muster cancel train-k7d2xqz sweep-3-b8mkw4r
+
+    Example: muster cancel --job-set sweep
+
+    Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
+    interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.listing import show_cancelled
+    from muster.sdk import asking
+
+    where = Where(output, server, token_file, context)
+    sys.exit(asked(where, lambda: asking.cancel(job_ids or [], job_set=job_set, queue=queue), show_cancelled))
+
+
+def reprioritise(
+    job_id: JobId,
+    priority: Annotated[int | None, typer.Option("--priority", help="Its place in the queue; more is earlier.")] = None,
+    priority_class: Annotated[str | None, typer.Option("--class", help="Its priority class.")] = None,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Change a job's priority inside its queue, or its priority class.
+
+    Example: muster reprioritise train-k7d2xqz --priority 10
+
+    Exit codes: 0 fine, 1 there is no such job, it is over, or the server refused, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_one_job
+    from muster.sdk import asking
+
+    where = Where(output, server, token_file, context)
+    sys.exit(
+        asked(
+            where, lambda: asking.reprioritise(job_id, priority=priority, priority_class=priority_class), show_one_job
+        )
+    )
+
+
+def hold(
+    job_id: JobId,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Hold a queued job back until it is released.
+
+    Example: muster hold train-k7d2xqz
+
+    Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_one_job
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.hold(job_id), show_one_job))
+
+
+def release(
+    job_id: JobId,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Let a job go that was held back.
+
+    Example: muster release train-k7d2xqz
+
+    Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_one_job
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.release(job_id), show_one_job))
+
+
+def preempt(
+    job_id: JobId,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Stop a running job and put it back into its queue; that costs it no retry. For admins.
+
+    Example: muster preempt train-k7d2xqz
+
+    Exit codes: 0 fine, 1 there is no such job, it does not run, or the server refused, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_one_job
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.preempt(job_id), show_one_job))
+
+
+def wait(
+    job_ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)],
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Wait for so many seconds at most.")] = None,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Wait until jobs are over.
+
+    Example: muster wait train-k7d2xqz && echo done
+
+    Exit codes: 0 all succeeded, 1 one did not, or took too long, or the server refused, 2 bad input, 3 the server
+    cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.listing import wait_for
+
+    sys.exit(wait_for(Where(output, server, token_file, context), job_ids, timeout))
+
+
+def declare(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (submit, jobs, job, why, cancel, reprioritise, hold, release, preempt, wait):
+        app.command()(command)

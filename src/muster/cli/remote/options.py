@@ -1,0 +1,41 @@
+"""What every command that asks a server can be told."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+import typer
+
+
+class Format(StrEnum):
+    """How to print an answer."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class Where(NamedTuple):
+    """Which server is meant, as far as the command line says, and how to print its answer."""
+
+    output: Format = Format.TABLE
+    server: str = ""
+    token_file: str = ""
+    context: str = ""
+
+
+Output = Annotated[
+    Format,
+    typer.Option(
+        "-o", "--output", help="A table, a wide one with all columns, or the server's answer as JSON or YAML."
+    ),
+]
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="Ask this server.  [else: MUSTER_SERVER]")]
+TokenFile = Annotated[
+    str, typer.Option("--token-file", metavar="FILE", help="Its token is in this file.  [else: MUSTER_TOKEN]")
+]
+ContextName = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="A server from `muster context list`.  [else: the one in use]")
+]

@@ -1,0 +1,113 @@
+"""`muster queues`, `queue set`, `users`, `user set`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from muster.cli.remote.completing import complete_queues
+from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+
+group = typer.Typer(name="queue", help="Make and change queues.", no_args_is_help=True, rich_markup_mode=None)
+user_group = typer.Typer(name="user", help="Set quotas of users.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def queues(
+    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
+) -> None:
+    """List queues: weight, jobs, share and what each holds.
+
+    Example: muster queues -o wide
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_queues
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), asking.queues, show_queues))
+
+
+@group.command("set")
+def set_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The queue.", autocompletion=complete_queues)],
+    weight: Annotated[float | None, typer.Option("--weight", help="Its weight among queues.  [new: 1]")] = None,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option("--quota", metavar="NAME=AMOUNT", help="The most it may hold, such as cpu=100; repeatable."),
+    ] = None,
+    no_quota: Annotated[bool, typer.Option("--no-quota", help="Take all quotas away first.")] = False,
+    cordon: Annotated[
+        bool | None, typer.Option("--cordon/--uncordon", help="Whether nothing of it starts any more.")
+    ] = None,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Make a queue, or change settings of one; what is not said stays as it is.
+
+    Example: muster queue set vision --weight 2 --quota cpu=100 --quota gpu=8
+
+    Example: muster queue set vision --cordon
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.changing import set_queue
+
+    where = Where(output, server, token_file, context)
+    sys.exit(set_queue(where, name, weight=weight, quota=quota or [], keeps_quota=not no_quota, cordoned=cordon))
+
+
+def users(
+    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
+) -> None:
+    """List users with a quota. For admins.
+
+    Example: muster users
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_users
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), asking.users, show_users))
+
+
+@user_group.command("set")
+def set_user(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    quota: Annotated[
+        list[str] | None,
+        typer.Option("--quota", metavar="NAME=AMOUNT", help="The most that all jobs of theirs may hold; repeatable."),
+    ] = None,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Say what all jobs of a user together may hold; without --quota, as much as their queues.
+
+    Example: muster user set ana --quota cpu=64 --quota gpu=4
+
+    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.changing import pairs
+    from muster.cli.remote.tables import show_users
+    from muster.sdk import asking
+
+    where = Where(output, server, token_file, context)
+    ask = lambda: asking.put_user(name, quota=pairs(quota or [], "quota", "cpu=100"))  # noqa: E731
+    sys.exit(asked(where, ask, lambda user, wide: show_users([user], wide)))
+
+
+def declare(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (queues, users):
+        app.command()(command)
+    for each in (group, user_group):
+        app.add_typer(each)

@@ -1,0 +1,112 @@
+"""`muster submit`: job files, or a command line, as jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.cli.ending import BAD_INPUT
+from muster.cli.remote.asking import answer, client, ended
+from muster.cli.remote.listing import FOLLOWING_PATIENCE_S, wait_and_print
+from muster.cli.remote.options import Format, Where
+from muster.documents import document
+from muster.documents.jobs.known import Known
+from muster.documents.jobs.making import from_command
+from muster.documents.jobs.reading import JobProblems, read_job_file
+from muster.documents.problems import DocumentError
+from muster.model.errors import InvalidValue
+from muster.sdk import asking
+from muster.sdk.shapes import Submitted
+
+STANDARD_INPUT = "/dev/stdin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What was said: files, or a command with what is known of its job. `command` None: there was no `--`."""
+
+    files: Sequence[str]
+    command: Sequence[str] | None
+    of_job: Mapping[str, Any] = field(default_factory=dict)  # what `from_command` takes, None where nothing was said
+    env: Sequence[str] = ()
+
+
+def split_at_dashes(given: Sequence[str], line: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Files and command, of the arguments of a command line: after `--` comes a command."""
+    if "--" not in line:
+        return list(given), None
+    many = len(line) - list(line).index("--") - 1
+    return list(given[: len(given) - many]), list(given[len(given) - many :])
+
+
+def run(where: Where, wanted: Wanted, *, key: str | None, wait: bool) -> int:
+    """Submit and print the ids, one in a line; the exit code."""
+
+    def submit() -> int:
+        try:
+            jobs = documents(wanted)
+        except DocumentError as err:
+            for problem in err.problems:
+                print(f"{err.name}: {problem}" if err.name else problem, file=sys.stderr)
+            return BAD_INPUT
+        ask = asking.submit(jobs, key)
+        with client(where) as to:
+            body = to.fetch(ask)
+        if not wait:
+            answer(where, ask, body, show_submitted)
+            return 0
+        names = [job.id for job in ask.answer(body)]
+        if where.output is Format.TABLE:
+            show_submitted(ask.answer(body), False)
+        with client(where, FOLLOWING_PATIENCE_S) as to:
+            return wait_and_print(to, where, names)
+
+    return ended(submit)
+
+
+def show_submitted(jobs: list[Submitted], _wide: bool) -> None:
+    """Their ids, one in a line, for the next program."""
+    for job in jobs:
+        print(job.id)
+
+
+def documents(wanted: Wanted) -> list[Mapping[str, Any]]:
+    """The jobs as the API takes them."""
+    said = {name: value for name, value in wanted.of_job.items() if value is not None}
+    if wanted.command is None:
+        if said or wanted.env:
+            option = next(iter(said), "env")
+            raise InvalidValue(said.get(option, ""), "for a command after `--`; a job file says it itself", option)
+        if not wanted.files:
+            raise InvalidValue("", "what? Name job files, or a command after `--`", "submit")
+        return [job for file in wanted.files for job in _in_file(file)]
+    if wanted.files or not wanted.command:
+        given = " ".join([*wanted.files, "--", *wanted.command])
+        raise InvalidValue(given, "either job files, or a command after `--`", "submit")
+    return [from_command(wanted.command, env=_variables(wanted.env), **said)]
+
+
+def _in_file(path: str) -> list[Mapping[str, Any]]:
+    """The jobs of a file, once they are known to be well written; whether they can run is for the server to say."""
+    path = STANDARD_INPUT if path == "-" else path
+    data = document.read_file(path, JobProblems(path))
+    return [spec.document for spec in read_job_file(data, path, Known(classes=_AnyClass()))]
+
+
+class _AnyClass(dict[str, int]):
+    """Priority classes: which there are is for the server to say."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+def _variables(given: Sequence[str]) -> dict[str, str]:
+    wrong = next((pair for pair in given if "=" not in pair), None)
+    if wrong is not None:
+        raise InvalidValue(wrong, "a variable and its value: NAME=VALUE", "env")
+    return dict(pair.split("=", 1) for pair in given)

@@ -1,0 +1,340 @@
+"""Every question that a server answers: what is sent, and how the answer is read.
+
+An `Ask` is a value; whoever carries it out decides how (client, aclient, the command line).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from muster.model.errors import InvalidValue
+from muster.sdk import shapes
+from muster.sdk.errors import ApiError
+from muster.sdk.shapes import JobState
+
+T = TypeVar("T")
+
+MOST_IN_A_PAGE = 1000
+
+_API = "/api/v1"
+_KEY = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Generic[T]):
+    """One question. `is_repeatable`: asking twice does no harm, so it may be asked again where no answer came."""
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    params: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_repeatable: bool = True
+
+    def answer(self, body: bytes) -> T:
+        """What the server answered."""
+        try:
+            return self.read(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as err:
+            raise ApiError(200, f"the answer to {self.method} {self.path} is not a Muster server's: {err}") from None
+
+
+# --- jobs ----------------------------------------------------------------------------------------
+
+
+def submit(
+    jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]], key: str | None = None
+) -> Ask[list[shapes.Submitted]]:
+    """Submit jobs, all of them or none. The same key again is answered with the jobs of the first time."""
+    entries = [jobs] if isinstance(jobs, Mapping) else list(jobs)
+    if not entries:
+        raise InvalidValue([], "one or more jobs, as a job file has them", "jobs")
+    if key is not None and not _KEY.fullmatch(key):
+        raise InvalidValue(key, "a key of 1 to 200 letters, digits, '.', '_', ':', '/' and '-'", "key")
+    return Ask(
+        method="POST",
+        path=f"{_API}/jobs",
+        body=_json({"jobs": entries}),
+        headers={"Idempotency-Key": key or new_key()},
+        read=lambda body: _Submitted.decode(body).jobs,
+    )
+
+
+def new_key() -> str:
+    """A key that no other submission has."""
+    return secrets.token_hex(16)
+
+
+def jobs(
+    *,
+    queue: str = "",
+    job_set: str = "",
+    user: str = "",
+    state: JobState | None = None,
+    text: str = "",
+    limit: int = 100,
+    after: int | None = None,
+) -> Ask[shapes.JobPage]:
+    """Jobs, the latest first; `text` is part of an id, a job set or a user, `after` is `next` of the page before."""
+    if not 1 <= limit <= MOST_IN_A_PAGE:
+        raise InvalidValue(limit, f"from 1 to {MOST_IN_A_PAGE}", "limit")
+    if state is not None and state not in shapes.STATES:
+        raise InvalidValue(state, f"one of {', '.join(shapes.STATES)}", "state")
+    said = _given(queue=queue, jobSet=job_set, user=user, state=state, text=text, after=after, limit=limit)
+    return Ask(method="GET", path=f"{_API}/jobs", params=said, read=_Page.decode)
+
+
+def job(job_id: str) -> Ask[shapes.JobDetail]:
+    """One job, with what it was submitted as."""
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}", read=_Detail.decode)
+
+
+def why(job_id: str) -> Ask[shapes.Why]:
+    """Why the job is not running, and when it will."""
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/why", read=_Why.decode)
+
+
+def cancel(jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> Ask[list[str]]:
+    """Cancel these jobs, or all of a job set (in one queue); the answer is those that were not over already."""
+    names = _several(jobs)
+    if bool(names) == bool(job_set):
+        raise InvalidValue(names, "either jobs or a job set", "jobs")
+    body = {"jobs": names} if names else {"jobSet": job_set, "queue": queue}
+    return Ask(
+        method="POST", path=f"{_API}/jobs/cancel", body=_json(body), read=lambda body: _Cancelled.decode(body).jobs
+    )
+
+
+def reprioritise(job_id: str, *, priority: int | None = None, priority_class: str | None = None) -> Ask[shapes.Job]:
+    """Change a job's priority inside its queue, or its priority class."""
+    if priority is None and priority_class is None:
+        raise InvalidValue(None, "a priority or a priority class", "priority")
+    said = {"priority": priority, "priorityClass": priority_class}
+    body = _json({name: value for name, value in said.items() if value is not None})
+    return Ask(method="PATCH", path=f"{_API}/jobs/{_named(job_id, 'job')}", body=body, read=_Job.decode)
+
+
+def hold(job_id: str) -> Ask[shapes.Job]:
+    """Hold a queued job back until it is released."""
+    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/hold", read=_Job.decode)
+
+
+def release(job_id: str) -> Ask[shapes.Job]:
+    """Let a job go that was held back."""
+    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/release", read=_Job.decode)
+
+
+def preempt(job_id: str) -> Ask[shapes.Job]:
+    """Stop a running job and put it back into its queue. Asked twice, it could stop the next attempt too."""
+    path = f"{_API}/jobs/{_named(job_id, 'job')}/preempt"
+    return Ask(method="POST", path=path, read=_Job.decode, is_repeatable=False)
+
+
+# --- queues and machines -------------------------------------------------------------------------
+
+
+def queues() -> Ask[list[shapes.Queue]]:
+    """All queues that whoever asks may see."""
+    return Ask(method="GET", path=f"{_API}/queues", read=_Queues.decode)
+
+
+def queue(name: str) -> Ask[shapes.Queue]:
+    """One queue."""
+    return Ask(method="GET", path=f"{_API}/queues/{_named(name, 'queue')}", read=_Queue.decode)
+
+
+def put_queue(
+    name: str, *, weight: float = 1.0, quota: Mapping[str, str | int | float] | None = None, cordoned: bool = False
+) -> Ask[shapes.Queue]:
+    """Make a queue, or replace all settings of one."""
+    body = _json({"weight": weight, "quota": quota or {}, "cordoned": cordoned})
+    return Ask(method="PUT", path=f"{_API}/queues/{_named(name, 'queue')}", body=body, read=_Queue.decode)
+
+
+def users() -> Ask[list[shapes.User]]:
+    """All users with a quota."""
+    return Ask(method="GET", path=f"{_API}/users", read=_Users.decode)
+
+
+def put_user(name: str, *, quota: Mapping[str, str | int | float] | None = None) -> Ask[shapes.User]:
+    """Say what all jobs of a user together may hold."""
+    path = f"{_API}/users/{_named(name, 'user')}"
+    return Ask(method="PUT", path=path, body=_json({"quota": quota or {}}), read=_User.decode)
+
+
+def pools() -> Ask[list[shapes.Pool]]:
+    """All pools that someone made."""
+    return Ask(method="GET", path=f"{_API}/pools", read=_Pools.decode)
+
+
+def put_pool(
+    name: str,
+    *,
+    node_selector: Mapping[str, str],
+    disable_sharing: bool = False,
+    disable_borrowing: bool = False,
+    disable_preemption: bool = False,
+    borrowing_pools: Iterable[str] = (),
+) -> Ask[shapes.Pool]:
+    """Make a pool, or replace all settings of one."""
+    body = {
+        "nodeSelector": dict(node_selector),
+        "disableSharing": disable_sharing,
+        "disableBorrowing": disable_borrowing,
+        "disablePreemption": disable_preemption,
+        "borrowingPools": _several(borrowing_pools),
+    }
+    return Ask(method="PUT", path=f"{_API}/pools/{_named(name, 'pool')}", body=_json(body), read=_Pool.decode)
+
+
+def remove_pool(name: str) -> Ask[None]:
+    """Make an end of a pool: its nodes and waiting jobs go where they belong without it."""
+    path = f"{_API}/pools/{_named(name, 'pool')}"
+    return Ask(method="DELETE", path=path, read=lambda _: None, is_repeatable=False)
+
+
+def clusters() -> Ask[list[shapes.Cluster]]:
+    """All clusters."""
+    return Ask(method="GET", path=f"{_API}/clusters", read=_Clusters.decode)
+
+
+def lose_cluster(name: str) -> Ask[list[str]]:
+    """Declare that a cluster is gone with all that ran there; the answer is the jobs that go back to their queues."""
+    path = f"{_API}/clusters/{_named(name, 'cluster')}/lost"
+    return Ask(method="POST", path=path, read=_Names.decode, is_repeatable=False)
+
+
+def nodes(*, cluster: str = "") -> Ask[list[shapes.Node]]:
+    """All nodes, or those of one cluster."""
+    return Ask(method="GET", path=f"{_API}/nodes", params=_given(cluster=cluster), read=_Nodes.decode)
+
+
+def cordon(node: str) -> Ask[shapes.Node]:
+    """Let nothing new start on a node."""
+    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/cordon", read=_Node.decode)
+
+
+def uncordon(node: str) -> Ask[shapes.Node]:
+    """Let things start on a node again."""
+    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/uncordon", read=_Node.decode)
+
+
+# --- for operators -------------------------------------------------------------------------------
+
+
+def status() -> Ask[shapes.Status]:
+    """How the server is."""
+    return Ask(method="GET", path=f"{_API}/status", read=_Status.decode)
+
+
+def change_settings(*, paused: bool | None = None, preemption: str | None = None) -> Ask[shapes.Status]:
+    """Pause or resume; let turns evict jobs ("on"), or not ("off"), or only say whom they would ("dry-run")."""
+    said = {"paused": paused, "preemption": preemption}
+    body = _json({name: value for name, value in said.items() if value is not None})
+    return Ask(method="PATCH", path=f"{_API}/settings", body=body, read=_Status.decode)
+
+
+def turns(*, limit: int = 20) -> Ask[list[shapes.Turn]]:
+    """What the last turns decided, the latest first."""
+    return Ask(method="GET", path=f"{_API}/turns", params=_given(limit=limit), read=_Turns.decode)
+
+
+def audit(*, limit: int = 100) -> Ask[list[dict[str, Any]]]:
+    """Who changed what, the latest first."""
+    return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=_Audit.decode)
+
+
+def tokens() -> Ask[list[shapes.Token]]:
+    """Everyone who may come in."""
+    return Ask(method="GET", path=f"{_API}/tokens", read=_Tokens.decode)
+
+
+def make_token(
+    name: str, *, admin: bool = False, queues: Mapping[str, Sequence[str]] | None = None, cluster: str = ""
+) -> Ask[shapes.NewToken]:
+    """Make a token. The answer is the only one that shows it, so a lost one is not asked for again."""
+    body = _json({"name": name, "admin": admin, "queues": queues or {}, "cluster": cluster})
+    return Ask(method="POST", path=f"{_API}/tokens", body=body, read=_NewToken.decode, is_repeatable=False)
+
+
+def remove_token(token_id: str) -> Ask[None]:
+    """Take a token back."""
+    path = f"{_API}/tokens/{_named(token_id, 'token')}"
+    return Ask(method="DELETE", path=path, read=lambda _: None, is_repeatable=False)
+
+
+def events(
+    *, after: int | None = None, queue: str = "", job_set: str = "", job: str = "", follow: bool = True
+) -> Ask[None]:
+    """Events as a stream, which `muster.sdk.events` reads; without `after`, from now on."""
+    said = _given(queue=queue, jobSet=job_set, job=job, after=after, follow="true" if follow else "false")
+    headers = {"Accept": "text/event-stream"}
+    return Ask(method="GET", path=f"{_API}/events", params=said, headers=headers, read=lambda _: None)
+
+
+# --- what is sent --------------------------------------------------------------------------------
+
+
+def _json(body: Any) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, RecursionError) as err:
+        raise InvalidValue(body, f"what JSON can say: {err}", "body") from None
+
+
+def _given(**params: str | int | None) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in params.items() if value not in (None, ""))
+
+
+def _named(name: str, what: str) -> str:
+    """A name as one step of a path, whatever is in it."""
+    if not name:
+        raise InvalidValue(name, f"the name of a {what}", what)
+    return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
+
+
+def _several(given: Iterable[str]) -> list[str]:
+    """One name is as good as a list of one."""
+    return [given] if isinstance(given, str) else list(given)
+
+
+# --- how answers are read ------------------------------------------------------------------------
+
+
+class _SubmitAnswer(shapes.Answer, frozen=True, kw_only=True):
+    jobs: list[shapes.Submitted]
+
+
+class _CancelAnswer(shapes.Answer, frozen=True, kw_only=True):
+    jobs: list[str]
+
+
+_Submitted = msgspec.json.Decoder(_SubmitAnswer)
+_Cancelled = msgspec.json.Decoder(_CancelAnswer)
+_Page = msgspec.json.Decoder(shapes.JobPage)
+_Job = msgspec.json.Decoder(shapes.Job)
+_Detail = msgspec.json.Decoder(shapes.JobDetail)
+_Why = msgspec.json.Decoder(shapes.Why)
+_Queue = msgspec.json.Decoder(shapes.Queue)
+_Queues = msgspec.json.Decoder(list[shapes.Queue])
+_User = msgspec.json.Decoder(shapes.User)
+_Users = msgspec.json.Decoder(list[shapes.User])
+_Pool = msgspec.json.Decoder(shapes.Pool)
+_Pools = msgspec.json.Decoder(list[shapes.Pool])
+_Names = msgspec.json.Decoder(list[str])
+_Clusters = msgspec.json.Decoder(list[shapes.Cluster])
+_Node = msgspec.json.Decoder(shapes.Node)
+_Nodes = msgspec.json.Decoder(list[shapes.Node])
+_Status = msgspec.json.Decoder(shapes.Status)
+_Turns = msgspec.json.Decoder(list[shapes.Turn])
+_Audit = msgspec.json.Decoder(list[dict[str, Any]])
+_Tokens = msgspec.json.Decoder(list[shapes.Token])
+_NewToken = msgspec.json.Decoder(shapes.NewToken)

@@ -1,0 +1,335 @@
+"""`muster.Client`: asks a server, and waits for the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx2
+
+from muster.sdk import asking, shapes
+from muster.sdk.asking import Ask
+from muster.sdk.contexts import Context, Said, is_local, meant
+from muster.sdk.errors import error_of
+from muster.sdk.events import SILENT_FOR_S, Following
+from muster.sdk.polling import Polling
+from muster.sdk.retrying import FIRST_PAUSE_S, Again, Patience
+
+T = TypeVar("T")
+
+TIMEOUT_S = 30.0
+PATIENCE_S = 30.0
+
+
+class Client:
+    """A connection to a server. Without arguments, to the one that `muster` on the command line asks too.
+
+    `patience_s`: for how long something is asked again when the server cannot be reached or is too busy. One client may
+    be used by several threads.
+    """
+
+    def __init__(
+        self,
+        server: str | Context | None = None,
+        *,
+        token: str | None = None,
+        context: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        said = Said(token=token or "", context=context or "")
+        to = server if isinstance(server, Context) else meant(replace(said, server=server or ""))
+        self.server = to.server
+        self._patience_s = patience_s
+        headers = {"Authorization": f"Bearer {to.token}"} if to.token else {}
+        # What is on this machine is never asked through a proxy.
+        self._http = httpx2.Client(
+            base_url=to.server, headers=headers, timeout=timeout_s, trust_env=not is_local(to.server)
+        )
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- carrying out --------------------------------------------------------------------------------------
+
+    def do(self, ask: Ask[T]) -> T:
+        """The answer to a question of `muster.sdk.asking`."""
+        return ask.answer(self.fetch(ask))
+
+    def fetch(self, ask: Ask[Any]) -> bytes:
+        """The answer as it was sent: JSON."""
+        patience = Patience(self.server, self._patience_s)
+        while True:
+            try:
+                answer = self._http.send(self._request(ask))
+            except httpx2.TransportError as err:
+                pause_s: float | None = patience.after_trouble(ask, err)
+            else:
+                if answer.is_success:
+                    return answer.content
+                pause_s = patience.after_answer(ask, answer.status_code, answer.headers.get("Retry-After"))
+                if pause_s is None:
+                    raise error_of(answer.status_code, answer.content)
+            time.sleep(pause_s or 0.0)
+
+    def _request(self, ask: Ask[Any], timeout: httpx2.Timeout | None = None) -> httpx2.Request:
+        headers = {**ask.headers, "Content-Type": "application/json"} if ask.body is not None else ask.headers
+        return self._http.build_request(
+            ask.method,
+            ask.path,
+            params=list(ask.params),
+            content=ask.body,
+            headers=dict(headers),
+            timeout=httpx2.USE_CLIENT_DEFAULT if timeout is None else timeout,
+        )
+
+    # -- jobs ----------------------------------------------------------------------------------------------
+
+    def submit(
+        self, jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]], key: str | None = None
+    ) -> list[shapes.Submitted]:
+        """Submit jobs as a job file has them: all of them or none; they are durable once this returns.
+
+        A `key` names the submission: with the same one again, nothing is submitted twice. Without, one is made
+        up, so that asking again after a lost connection does no harm.
+        """
+        return self.do(asking.submit(jobs, key))
+
+    def jobs(
+        self,
+        *,
+        queue: str = "",
+        job_set: str = "",
+        user: str = "",
+        state: shapes.JobState | None = None,
+        text: str = "",
+        limit: int = 100,
+        after: int | None = None,
+    ) -> shapes.JobPage:
+        """One page of jobs, the latest first; `text` is part of an id, a job set or a user.
+
+        `after` is `next` of the page before.
+        """
+        which = {"queue": queue, "job_set": job_set, "user": user, "text": text}
+        return self.do(asking.jobs(**which, state=state, limit=limit, after=after))
+
+    def iter_jobs(
+        self,
+        *,
+        queue: str = "",
+        job_set: str = "",
+        user: str = "",
+        state: shapes.JobState | None = None,
+        text: str = "",
+    ) -> Iterator[shapes.Job]:
+        """All such jobs, the latest first, page by page."""
+        which, after = {"queue": queue, "job_set": job_set, "user": user, "text": text}, None
+        while True:
+            page = self.do(asking.jobs(**which, state=state, limit=asking.MOST_IN_A_PAGE, after=after))
+            yield from page.jobs
+            if page.next is None:
+                return
+            after = page.next
+
+    def job(self, job_id: str) -> shapes.JobDetail:
+        """One job, with what it was submitted as."""
+        return self.do(asking.job(job_id))
+
+    def why(self, job_id: str) -> shapes.Why:
+        """Why the job is not running, and when it will."""
+        return self.do(asking.why(job_id))
+
+    def cancel(self, jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> list[str]:
+        """Cancel these jobs, or all of a job set (in one queue); returns those that were not over already."""
+        return self.do(asking.cancel(jobs, job_set=job_set, queue=queue))
+
+    def reprioritise(
+        self, job_id: str, *, priority: int | None = None, priority_class: str | None = None
+    ) -> shapes.Job:
+        """Change a job's priority inside its queue, or its priority class."""
+        return self.do(asking.reprioritise(job_id, priority=priority, priority_class=priority_class))
+
+    def hold(self, job_id: str) -> shapes.Job:
+        """Hold a queued job back until it is released."""
+        return self.do(asking.hold(job_id))
+
+    def release(self, job_id: str) -> shapes.Job:
+        """Let a job go that was held back."""
+        return self.do(asking.release(job_id))
+
+    def preempt(self, job_id: str) -> shapes.Job:
+        """Stop a running job and put it back into its queue; that costs it no retry."""
+        return self.do(asking.preempt(job_id))
+
+    def wait(self, jobs: str | Iterable[str], *, timeout_s: float | None = None) -> list[shapes.JobDetail]:
+        """These jobs, once all of them are over; raises TimeoutError when that takes too long."""
+        polling = Polling(jobs, timeout_s)
+        while (name := polling.next()) is not None:
+            if (pause_s := polling.heard(self.job(name))) is not None:
+                time.sleep(pause_s)
+        return polling.over
+
+    # -- queues and machines -------------------------------------------------------------------------------
+
+    def queues(self) -> list[shapes.Queue]:
+        """All queues that you may see."""
+        return self.do(asking.queues())
+
+    def queue(self, name: str) -> shapes.Queue:
+        """One queue."""
+        return self.do(asking.queue(name))
+
+    def put_queue(
+        self,
+        name: str,
+        *,
+        weight: float = 1.0,
+        quota: Mapping[str, str | int | float] | None = None,
+        cordoned: bool = False,
+    ) -> shapes.Queue:
+        """Make a queue, or replace all settings of one."""
+        return self.do(asking.put_queue(name, weight=weight, quota=quota, cordoned=cordoned))
+
+    def users(self) -> list[shapes.User]:
+        """All users with a quota."""
+        return self.do(asking.users())
+
+    def put_user(self, name: str, *, quota: Mapping[str, str | int | float] | None = None) -> shapes.User:
+        """Say what all jobs of a user together may hold."""
+        return self.do(asking.put_user(name, quota=quota))
+
+    def pools(self) -> list[shapes.Pool]:
+        """All pools that someone made."""
+        return self.do(asking.pools())
+
+    def put_pool(
+        self,
+        name: str,
+        *,
+        node_selector: Mapping[str, str],
+        disable_sharing: bool = False,
+        disable_borrowing: bool = False,
+        disable_preemption: bool = False,
+        borrowing_pools: Iterable[str] = (),
+    ) -> shapes.Pool:
+        """Make a pool, or replace all settings of one."""
+        return self.do(
+            asking.put_pool(
+                name,
+                node_selector=node_selector,
+                disable_sharing=disable_sharing,
+                disable_borrowing=disable_borrowing,
+                disable_preemption=disable_preemption,
+                borrowing_pools=borrowing_pools,
+            )
+        )
+
+    def remove_pool(self, name: str) -> None:
+        """Make an end of a pool: its nodes and waiting jobs go where they belong without it."""
+        self.do(asking.remove_pool(name))
+
+    def clusters(self) -> list[shapes.Cluster]:
+        """All clusters."""
+        return self.do(asking.clusters())
+
+    def lose_cluster(self, name: str) -> list[str]:
+        """Declare that a cluster is gone with all that ran there; returns the jobs that go back to their queues."""
+        return self.do(asking.lose_cluster(name))
+
+    def nodes(self, *, cluster: str = "") -> list[shapes.Node]:
+        """All nodes, or those of one cluster."""
+        return self.do(asking.nodes(cluster=cluster))
+
+    def cordon(self, node: str) -> shapes.Node:
+        """Let nothing new start on a node."""
+        return self.do(asking.cordon(node))
+
+    def uncordon(self, node: str) -> shapes.Node:
+        """Let things start on a node again."""
+        return self.do(asking.uncordon(node))
+
+    # -- for operators -------------------------------------------------------------------------------------
+
+    def status(self) -> shapes.Status:
+        """How the server is."""
+        return self.do(asking.status())
+
+    def change_settings(self, *, paused: bool | None = None, preemption: str | None = None) -> shapes.Status:
+        """Pause or resume; let turns evict jobs ("on"), or not ("off"), or only say whom they would ("dry-run")."""
+        return self.do(asking.change_settings(paused=paused, preemption=preemption))
+
+    def turns(self, *, limit: int = 20) -> list[shapes.Turn]:
+        """What the last turns decided, the latest first."""
+        return self.do(asking.turns(limit=limit))
+
+    def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
+        """Who changed what, the latest first."""
+        return self.do(asking.audit(limit=limit))
+
+    def tokens(self) -> list[shapes.Token]:
+        """Everyone who may come in."""
+        return self.do(asking.tokens())
+
+    def make_token(
+        self, name: str, *, admin: bool = False, queues: Mapping[str, Sequence[str]] | None = None, cluster: str = ""
+    ) -> shapes.NewToken:
+        """Make a token; only this answer shows it."""
+        return self.do(asking.make_token(name, admin=admin, queues=queues, cluster=cluster))
+
+    def remove_token(self, token_id: str) -> None:
+        """Take a token back."""
+        self.do(asking.remove_token(token_id))
+
+    # -- events --------------------------------------------------------------------------------------------
+
+    def events(
+        self, *, after: int | None = None, queue: str = "", job_set: str = "", job: str = "", follow: bool = True
+    ) -> Iterator[shapes.Event]:
+        """What happens, in order, each event once; from now on, or after an event (0: from the oldest that is kept).
+
+        Without `follow` it ends with what has happened by now. A connection that breaks is made again.
+        """
+        if after is None and follow:  # so that a connection that breaks before the first event loses none
+            after = self.status().last_event
+        following = Following(after=after, queue=queue, job_set=job_set, job=job, follow=follow)
+        patience = Patience(self.server, self._patience_s)
+        while True:
+            ask = following.ask()
+            try:
+                yield from self._stream(ask, following, patience)
+                if not follow:
+                    return
+                pause_s = FIRST_PAUSE_S
+            except httpx2.TransportError as err:
+                pause_s = patience.after_trouble(ask, err)
+            except Again as again:
+                pause_s = again.pause_s
+            time.sleep(pause_s)
+
+    def _stream(self, ask: Ask[None], following: Following, patience: Patience) -> Iterator[shapes.Event]:
+        timeout = httpx2.Timeout(self._http.timeout.connect, read=SILENT_FOR_S)
+        answer = self._http.send(self._request(ask, timeout), stream=True)
+        try:
+            if not answer.is_success:
+                body = answer.read()
+                pause_s = patience.after_answer(ask, answer.status_code, answer.headers.get("Retry-After"))
+                if pause_s is None:
+                    raise error_of(answer.status_code, body)
+                raise Again(pause_s)
+            for chunk in answer.iter_bytes():
+                patience.renew()
+                yield from following.feed(chunk)
+        finally:
+            answer.close()

@@ -1,0 +1,182 @@
+"""What a server answers, with the names of its API in Python's way. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
+
+STATES: tuple[JobState, ...] = ("queued", "pending", "running", "succeeded", "failed", "cancelled")
+OVER = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something a server said. What a newer server says besides is not read."""
+
+
+class Submitted(Answer, frozen=True, kw_only=True):
+    """A job that was taken in: what it was called, and what it is called there."""
+
+    id: str
+    name: str
+
+
+class Job(Answer, frozen=True, kw_only=True):
+    """A job. `reason`: why its last attempt ended, or why it failed."""
+
+    id: str
+    queue: str
+    job_set: str = ""
+    user: str = ""
+    state: JobState
+    attempt: int = 0
+    priority: int = 0
+    priority_class: int = 0
+    submitted: float
+    started: float | None = None
+    ended: float | None = None
+    failures: int = 0
+    cluster: str = ""
+    reason: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in OVER
+
+
+class Lease(Answer, frozen=True, kw_only=True):
+    """An attempt at an agent."""
+
+    attempt: int
+    cluster: str
+    state: str
+    reason: str = ""
+    nodes: list[str] = []
+    result: dict[str, Any] = {}
+
+
+class JobDetail(Job, frozen=True, kw_only=True):
+    """A job with what it was submitted as, and its attempts that are not over."""
+
+    spec: dict[str, Any]
+    leases: list[Lease] = []
+
+
+class JobPage(Answer, frozen=True, kw_only=True):
+    """Some jobs, the latest first; `next` is where to go on, if there are more."""
+
+    jobs: list[Job]
+    next: int | None = None
+
+
+class Why(Answer, frozen=True, kw_only=True):
+    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait."""
+
+    job: str
+    text: str
+    reason: str | None = None
+    facts: dict[str, Any] = {}
+    estimate: float | None = None
+
+
+class Queue(Answer, frozen=True, kw_only=True):
+    """A queue: its settings, how many jobs it has in each state, and what it holds."""
+
+    name: str
+    weight: float = 1.0
+    quota: dict[str, str | int | float] = {}
+    cordoned: bool = False
+    jobs: dict[str, int] = {}
+    holds: dict[str, str] = {}
+    share: float = 0.0
+    entitled: float = 0.0
+
+
+class Cluster(Answer, frozen=True, kw_only=True):
+    """A cluster. `silent`: nothing was heard of its agent for a while."""
+
+    name: str
+    preference: int
+    silent: bool
+    heard: float | None = None
+    nodes: int = 0
+
+
+class Node(Answer, frozen=True, kw_only=True):
+    """A node and what is on it."""
+
+    name: str
+    cluster: str
+    cordoned: bool
+    allocatable: dict[str, str]
+    used: dict[str, str]
+    labels: dict[str, str] = {}
+    jobs: list[str] = []
+
+
+class Pool(Answer, frozen=True, kw_only=True):
+    """A pool: the nodes with these labels, what is allowed there, and how many nodes it has now."""
+
+    name: str
+    node_selector: dict[str, str]
+    disable_sharing: bool = False
+    disable_borrowing: bool = False
+    disable_preemption: bool = False
+    borrowing_pools: list[str] = []
+    nodes: int = 0
+
+
+class User(Answer, frozen=True, kw_only=True):
+    """A user, and what all jobs of theirs together may hold."""
+
+    name: str
+    quota: dict[str, str | int | float] = {}
+
+
+class Turn(Answer, frozen=True, kw_only=True):
+    """What a turn decided, and how many seconds that took."""
+
+    at: float
+    took: float
+    decided: dict[str, Any]
+
+
+class Token(Answer, frozen=True, kw_only=True):
+    """Who may come in; the token itself is known to nobody but them."""
+
+    id: str
+    name: str
+    admin: bool
+    queues: dict[str, list[str]] = {}
+    cluster: str = ""
+
+
+class NewToken(Token, frozen=True, kw_only=True):
+    """A token that was just made: nobody will be shown it again."""
+
+    token: str
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """How the server is."""
+
+    version: str
+    turns: int
+    last_event: int = 0
+    store_down: bool
+    paused: bool = False
+    preemption: str
+
+
+class Event(Answer, frozen=True, kw_only=True):
+    """Something that happened. `id` is its number, by which to ask for those after it; `facts` is all that is known."""
+
+    id: int
+    t: float
+    event: str
+    job: str = ""
+    queue: str = ""
+    facts: dict[str, Any] = {}

@@ -1,0 +1,429 @@
+"""Commands that ask a server, as people and scripts meet them: a real server and a simulated agent behind them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from serving import MUSTER, Site
+from typer.testing import CliRunner
+
+from muster.cli.main import app
+
+Muster = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("site")) as running:
+        running.queue("a")
+        running.agent()
+        yield running
+
+
+@pytest.fixture
+def muster(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Muster:
+    """The command line of somebody whose environment names the server."""
+    for variable in [name for name in os.environ if name.startswith("MUSTER_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("MUSTER_SERVER", site.url)
+    monkeypatch.setenv("MUSTER_TOKEN_FILE", str(site.token_file))
+
+    def run(*args: object, stdin: str = "", exit_code: int = 0) -> Any:
+        line = list(map(str, args))
+        monkeypatch.setattr(sys, "argv", ["muster", *line])
+        done = CliRunner().invoke(app, line, input=stdin)
+        assert done.exit_code == exit_code, (done.stdout, done.stderr, done.exception)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def submitted(muster: Muster, *args: object) -> list[str]:
+    return list(muster("submit", *args).stdout.split())
+
+
+def told(muster: Muster, *args: object) -> Any:
+    return json.loads(muster(*args, "-o", "json").stdout)
+
+
+# --- submitting ----------------------------------------------------------------------------------
+
+
+def test_a_command_becomes_a_job(muster: Muster) -> None:
+    (job,) = submitted(
+        muster,
+        *("--queue", "a", "--cpu", "2", "--memory", "1Gi", "--name", "train", "--user", "ana", "--priority", "3"),
+        *("--time-limit", "2h", "--job-set", "s", "--env", "A=b=c", "--", "python", "train.py", "--epochs", "3"),
+    )
+
+    made = told(muster, "job", job)
+    assert (made["user"], made["priority"], made["jobSet"]) == ("ana", 3, "s")
+    assert made["spec"]["command"] == ["python", "train.py", "--epochs", "3"]
+    assert made["spec"]["env"] == {"A": "b=c"}
+    assert job.startswith("train-")
+    muster("cancel", job)
+
+
+def test_an_array_becomes_as_many_jobs(muster: Muster) -> None:
+    jobs = submitted(muster, "--queue", "a", "--cpu", "1", "--name", "x", "--array", "0-4:2", "--", "true")
+
+    assert [job.rpartition("-")[0] for job in jobs] == ["x-0", "x-2", "x-4"]
+    muster("cancel", *jobs)
+
+
+def test_files_become_jobs_all_together(muster: Muster, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text("{name: one, queue: a, cpu: 1, command: [sleep, 0], priorityClass: high}", encoding="utf-8")
+    two.write_text("- {name: two, queue: a, cpu: 1, command: [sleep, 0]}\n", encoding="utf-8")
+
+    done = muster("submit", one, two, "--wait")
+
+    ids, table = done.stdout.splitlines()[:2], done.stdout.splitlines()[2:]
+    assert [job.rpartition("-")[0] for job in ids] == ["one", "two"]
+    assert table[0].split() == ["JOB", "QUEUE", "STATE", "AGE", "RAN", "CLUSTER", "REASON"]
+    assert [line.split()[:3] for line in table[1:]] == [[job, "a", "succeeded"] for job in ids]
+
+
+def test_standard_input_is_a_file_too(site: Site) -> None:
+    done = subprocess.run(
+        [*MUSTER, "submit", "-", "--server", site.url, "--token-file", str(site.token_file), "--key", "twice"],
+        input="{name: in, queue: a, cpu: 1, command: [sleep, 0]}",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("in-")
+
+
+def test_the_same_key_submits_nothing_twice(muster: Muster) -> None:
+    line = ("--queue", "a", "--cpu", "1", "--key", "only-once", "--", "sleep", "0")
+
+    assert submitted(muster, *line) == submitted(muster, *line)
+
+
+def test_who_waits_for_a_job_that_fails_hears_of_it(muster: Muster) -> None:
+    done = muster("submit", "--queue", "a", "--cpu", "1", "--wait", "--", "exit", "3", exit_code=1)
+
+    assert "failed" in done.stdout
+    assert "exit code 3" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args, named",
+    [
+        pytest.param(["submit"], ["job files", "`--`"], id="nothing to submit"),
+        pytest.param(
+            ["submit", "--queue", "a", "f.yaml"], ["queue", "'a'", "--"], id="a file with options of a command"
+        ),
+        pytest.param(["submit", "f.yaml", "--", "date"], ["f.yaml", "either"], id="a file and a command"),
+        pytest.param(["submit", "/no/such.yaml"], ["/no/such.yaml", "No such file"], id="a file that is not there"),
+        pytest.param(["submit", "--env", "A", "--", "date"], ["env", "'A'", "NAME=VALUE"], id="half a variable"),
+        pytest.param(
+            ["submit", "--queue", "no", "--cpu", "-1", "--", "date"],
+            ["jobs[0].queue", "'no'", "jobs[0].cpu", "'-1'"],
+            id="a job that the server refuses",
+        ),
+        pytest.param(["cancel"], ["jobs", "job set"], id="cancelling nothing"),
+        pytest.param(["cancel", "x", "--job-set", "s"], ["either"], id="cancelling jobs and a job set"),
+        pytest.param(["reprioritise", "x"], ["priority"], id="no new priority"),
+        pytest.param(["queue", "set", "a", "--quota", "cpu"], ["quota", "'cpu'", "cpu=100"], id="half a quota"),
+        pytest.param(["queue", "set", "a", "--quota", "cpu=x"], ["quota.cpu", "x"], id="a quota that is no amount"),
+        pytest.param(["queue", "set", "a", "--weight", "0"], ["weight", "0"], id="a weight of nothing"),
+        pytest.param(["token", "make", "x", "--may", "a=rule"], ["may", "a=rule", "submit"], id="a right there is not"),
+        pytest.param(["pool", "set", "p", "--node-selector", "x"], ["node-selector", "'x'"], id="half a label"),
+        pytest.param(["jobs", "--server", "nowhere"], ["server", "nowhere", "http://"], id="no address"),
+        pytest.param(["jobs", "--context", "lab"], ["'lab'", "muster context set"], id="no such context"),
+        pytest.param(["jobs", "--token-file", "/no/token"], ["/no/token", "No such file"], id="no token file"),
+    ],
+)
+def test_bad_input_is_named_and_gets_exit_code_2(muster: Muster, args: list[str], named: list[str]) -> None:
+    done = muster(*args, exit_code=2)
+
+    assert done.stdout == ""
+    assert all(part in done.stderr for part in named), done.stderr
+
+
+def test_a_wrong_file_is_told_with_its_lines_and_nothing_is_submitted(muster: Muster, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "- {queue: a, cpu: 1, command: [date]}\n- queue: a\n  cpu: -1\n  comand: [date]\n", encoding="utf-8"
+    )
+    before = told(muster, "jobs", "--limit", 1)
+
+    done = muster("submit", file, exit_code=2)
+
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"{file}: line 3: [1].cpu: '-1' is not allowed")
+    assert second.startswith(f"{file}: line 4: [1].comand: the key 'comand' is not allowed: did you mean command?")
+    assert told(muster, "jobs", "--limit", 1) == before
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+def test_json_and_yaml_are_what_the_server_answered(muster: Muster, site: Site) -> None:
+    asked: dict[tuple[str, ...], str] = {
+        ("queues",): "/queues",
+        ("nodes",): "/nodes",
+        ("pools",): "/pools",
+        ("users",): "/users",
+        ("turns", "--limit", "3"): "/turns?limit=3",
+        ("jobs", "--queue", "a", "--limit", "2"): "/jobs?queue=a&limit=2",
+        ("token", "list"): "/tokens",
+        ("audit", "--limit", "5"): "/audit?limit=5",
+    }
+    site.wait([job["id"] for job in site.ask("GET", "/jobs?limit=1000")["jobs"]])  # now nothing changes by itself
+    for command, path in asked.items():
+        answer = site.ask("GET", path)
+        assert told(muster, *command) == answer
+        assert yaml.safe_load(muster(*command, "-o", "yaml").stdout) == answer
+
+
+def test_more_jobs_than_one_page_look_like_one(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = submitted(
+        muster, "--queue", "a", "--cpu", "1000", "--name", "many", "--array", "0-4", "--job-set", "m", "--", "x"
+    )
+    monkeypatch.setattr("muster.sdk.asking.MOST_IN_A_PAGE", 2)
+
+    page = told(muster, "jobs", "--job-set", "m", "--limit", 4)
+
+    assert [job["id"] for job in page["jobs"]] == jobs[:0:-1]
+    assert page["next"] is not None
+    assert len(muster("jobs", "--job-set", "m", "--limit", 100).stdout.splitlines()) == 6
+    assert sorted(muster("cancel", "--job-set", "m").stdout.split()) == sorted(jobs)
+
+
+def test_a_waiting_job_is_shown_and_explained(muster: Muster) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1000", "--name", "huge", "--", "date")
+    muster("reprioritise", job, "--priority", "1")  # answered after a turn
+
+    shown, why = muster("job", job).stdout, muster("why", job).stdout
+    assert f"muster why {job}" in shown
+    assert re.search(r"^state +queued$", shown, re.MULTILINE)
+    assert "NEVER_FITS" in why
+    assert max(map(len, why.splitlines())) <= 100
+    assert told(muster, "why", job)["reason"] == "NEVER_FITS"
+    assert "reason" in muster("why", job, "-o", "wide").stdout
+    assert [line.split()[:3] for line in muster("hold", job).stdout.splitlines()[1:]] == [[job, "a", "queued"]]
+    assert "held" in muster("why", job).stdout.lower()
+    muster("release", job)
+    assert muster("cancel", job).stdout == f"{job}\n"
+    done = muster("cancel", job)
+    assert (done.stdout, "over already" in done.stderr) == ("", True)
+
+
+def test_tables_are_narrow_or_wide(muster: Muster) -> None:
+    narrow, wide = (muster("queues", "-o", how).stdout.splitlines()[0].split() for how in ("table", "wide"))
+
+    assert set(narrow) < set(wide)
+    assert not any(line.endswith(" ") for line in muster("nodes").stdout.splitlines())
+    assert "\x1b" not in muster("jobs").stdout
+
+
+def test_a_queue_keeps_what_is_not_said(muster: Muster) -> None:
+    muster("queue", "set", "b", "--weight", "2", "--quota", "cpu=10", "--cordon")
+    muster("queue", "set", "b", "--quota", "memory=4Gi")
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "b")
+    assert (queue["weight"], queue["quota"], queue["cordoned"]) == (2.0, {"cpu": "10", "memory": "4Gi"}, True)
+
+    muster("queue", "set", "b", "--no-quota", "--uncordon")
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "b")
+    assert (queue["weight"], queue["quota"], queue["cordoned"]) == (2.0, {}, False)
+
+
+def test_machines_pools_and_users(muster: Muster) -> None:
+    assert muster("clusters").stdout.splitlines()[1].split()[:4] == ["lab", "4", "50", "here"]
+    node = muster("nodes", "--cluster", "lab").stdout.splitlines()[1].split()[0]
+    assert muster("cordon", node).stdout.splitlines()[1].split()[:3] == [node, "lab", "yes"]
+    assert told(muster, "uncordon", node)["cordoned"] is False
+    assert "no nodes" in muster("nodes", "--cluster", "none").stdout
+
+    assert "team=p" in muster("pool", "set", "p", "--node-selector", "team=p", "--no-sharing").stdout
+    assert muster("pools").stdout.splitlines()[1].split() == ["p", "0", "team=p", "no", "yes", "yes"]
+    muster("pool", "remove", "p")
+    assert "no pools" in muster("pools").stdout
+    assert muster("user", "set", "ana", "--quota", "cpu=64").stdout.splitlines()[1].split() == ["ana", "cpu=64"]
+
+
+def test_operators_pause_and_look(muster: Muster) -> None:
+    assert "paused" in muster("pause").stdout
+    assert "paused" not in muster("resume").stdout
+    assert told(muster, "preemption", "dry-run")["preemption"] == "dry-run"
+    muster("preemption", "on")
+    assert re.search(r"^store +fine$", muster("status").stdout, re.MULTILINE)
+    assert muster("audit", "--limit", "1").stdout.splitlines()[0].split() == ["AT", "WHO", "WHAT", "ABOUT"]
+    assert muster("turns").stdout.startswith("AT")
+
+
+def test_tokens_are_made_for_a_file_and_taken_back(muster: Muster, tmp_path: Path, site: Site) -> None:
+    made = muster("token", "make", "ana", "--may", "a=submit,cancel", "--may", "*=view").stdout
+    file = tmp_path / "ana.token"
+    file.write_text(made, encoding="utf-8")
+
+    assert re.fullmatch(r"muster_\S+\n", made)
+    assert "a" in muster("queues", "--token-file", file).stdout
+    refused = muster("token", "list", "--token-file", file, exit_code=1)
+    assert "only an admin may do that" in refused.stderr
+    listed = muster("token", "list").stdout
+    assert made.strip() not in listed
+    line = next(line for line in listed.splitlines() if "ana" in line)
+    assert "submit, cancel in a; view in all queues" in line
+    muster("token", "remove", line.split()[0])
+    gone = muster("queues", "--token-file", file, exit_code=1)
+    assert "MUSTER_TOKEN" in gone.stderr
+
+
+def test_events_are_lines(muster: Muster) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1", "--", "sleep", "0")
+    muster("wait", job)
+
+    lines = [json.loads(line) for line in muster("events", "--job", job, "-o", "json").stdout.splitlines()]
+    assert [line["event"] for line in lines] == ["submitted", "admitted", "started", "succeeded"]
+    later = muster("events", "--job", job, "--after", lines[1]["id"]).stdout.splitlines()
+    assert [line.split()[2] for line in later] == ["started", "succeeded"]
+    assert yaml.safe_load(muster("events", "--job", job, "-o", "yaml").stdout) == lines
+
+
+def test_who_follows_events_sees_them_as_they_happen_and_ends_with_ctrl_c(muster: Muster, site: Site) -> None:
+    process = subprocess.Popen(
+        [*MUSTER, "events", "--follow", "--after", "0", "--job-set", "f", "-o", "json", "--server", site.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MUSTER_TOKEN_FILE": str(site.token_file)},
+    )
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1", "--job-set", "f", "--", "sleep", "0")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["job"] == job
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors.strip()) == (130, "interrupted")
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+def test_a_server_that_is_not_there_gets_exit_code_3_and_advice(muster: Muster) -> None:
+    done = muster("jobs", "--server", "http://127.0.0.1:1", exit_code=3)
+
+    assert done.stdout == ""
+    assert "http://127.0.0.1:1 cannot be reached: Connection refused" in done.stderr
+    assert "muster server" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["job", "none"], id="a job"),
+        pytest.param(["why", "none"], id="why"),
+        pytest.param(["cancel", "none"], id="cancel"),
+        pytest.param(["wait", "none"], id="wait"),
+        pytest.param(["cordon", "none"], id="a node"),
+        pytest.param(["token", "remove", "none"], id="a token"),
+    ],
+)
+def test_what_is_not_there_gets_exit_code_1_and_where_to_look(muster: Muster, args: list[str]) -> None:
+    done = muster(*args, exit_code=1)
+
+    assert "there is no" in done.stderr
+    assert "muster jobs" in done.stderr
+
+
+def test_waiting_too_long_gets_exit_code_1(muster: Muster) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1000", "--", "date")
+
+    done = muster("wait", job, "--timeout", "0.1", exit_code=1)
+
+    assert f"{job} is still queued after 0.1 s" in done.stderr
+    muster("cancel", job)
+
+
+# --- contexts ------------------------------------------------------------------------------------
+
+
+def test_contexts_are_noted_down_used_and_forgotten(
+    muster: Muster, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MUSTER_SERVER")
+    monkeypatch.delenv("MUSTER_TOKEN_FILE")
+    muster("context", "set", "lab", "--server", site.url, "--token-file", site.token_file)
+    muster("context", "set", "far", "--server", "https://far.example", "--token-stdin", stdin="muster_secret\n")
+
+    assert muster("queues").stdout.startswith("QUEUE")
+    kept = tmp_path / "config" / "muster" / "contexts.yaml"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "muster_secret" in kept.read_text(encoding="utf-8")
+    listed = muster("context", "list").stdout
+    assert "muster_secret" not in listed + muster("context", "list", "-o", "yaml").stdout
+    assert [line.split()[:2] for line in listed.splitlines()[1:]] == [["far", "https://far.example"], ["*", "lab"]]
+
+    muster("context", "use", "far")
+    assert [row["name"] for row in told(muster, "context", "list") if row["current"]] == ["far"]
+    assert muster("queues", "--context", "lab").stdout.startswith("QUEUE")
+    muster("context", "remove", "far")
+    assert "there is no context 'far'" in muster("context", "use", "far", exit_code=2).stderr
+    muster("context", "set", "new", exit_code=2)
+
+
+# --- help and completion -------------------------------------------------------------------------
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_the_help_of_every_command_has_an_example_and_says_what_exit_codes_mean() -> None:
+    found = dict(commands(typer.main.get_command(app)))
+
+    assert {("submit",), ("queue", "set"), ("token", "make"), ("context", "use")} <= set(found)
+    for path, command in found.items():
+        assert f"Example: muster {' '.join(path)}" in command.help, path
+        assert path == ("version",) or "Exit codes: 0" in command.help, path
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        pytest.param("muster que", ["queue", "queues"], id="commands"),
+        pytest.param("muster jobs --queue ", ["a"], id="queues"),
+        pytest.param("muster job known", ["known-"], id="jobs"),
+        pytest.param("muster jobs --server http://127.0.0.1:1 --queue ", [], id="no server, no names, no noise"),
+    ],
+)
+def test_the_shell_completes_names(muster: Muster, site: Site, line: str, expected: list[str]) -> None:
+    if "known" in line:
+        submitted(muster, "--queue", "a", "--cpu", "1", "--name", "known", "--", "sleep", "0")
+    words = {"_MUSTER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'muster'; from muster.cli.main import main; main()"],
+        env={**os.environ, **words},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    found = done.stdout.split()
+    assert done.stderr == ""
+    assert bool(found) == bool(expected), found
+    assert all(any(name.startswith(each) for name in found) for each in expected), found
