@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
@@ -43,6 +44,8 @@ class Store:
         self._listener: Listener | None = None
         self._is_closed = False
         self._opening = threading.Lock()
+        if not self.is_embedded:
+            sa.event.listen(engine, "checkin", self._let_go)
         # SQLite has one writer. Waiting in line here is fair and wakes at once; waiting inside SQLite is neither.
         self._line: AbstractContextManager[object] = threading.Lock() if self.is_embedded else nullcontext()
 
@@ -83,6 +86,11 @@ class Store:
         if listener is not None:
             listener.close()
         self._engine.dispose()
+
+    def _let_go(self, driver: Any, _record: object) -> None:
+        """Whoever was still reading when the store was closed gives back a connection that nobody will use again."""
+        if self._is_closed and driver is not None:
+            driver.close()
 
     def __str__(self) -> str:
         return shown(self._url)
