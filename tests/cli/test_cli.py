@@ -115,6 +115,19 @@ def test_help_of_every_command_has_an_example_and_unknown_options_are_refused():
     assert muster("simulate", "--nonsense", "x").returncode == 2
 
 
+def test_the_list_of_commands_is_the_same_however_it_is_made():
+    whole = (
+        "import sys\nfrom muster.cli import main\n"
+        "sys.argv = ['muster', '--help']\nmain.evaluate_annotations(main.app)\nmain.app(prog_name='muster')"
+    )
+    made = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False)
+    quick = "import sys\nfrom muster.cli import main\nsys.argv = ['muster', '--help']\nmain.main()"
+    told = subprocess.run([sys.executable, "-c", quick], capture_output=True, text=True, check=False)
+
+    assert "simulate" in told.stdout
+    assert told.stdout == made.stdout
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom muster.cli import main\n"

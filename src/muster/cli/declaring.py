@@ -6,6 +6,7 @@ are values by then: that saves a sixth of the time that `muster --help` takes.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, get_type_hints
 
@@ -23,3 +24,19 @@ def _commands(app: typer.Typer) -> Iterator[Callable[..., Any]]:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from _commands(group.typer_instance)
+
+
+def without_options(app: typer.Typer) -> None:
+    """The list of commands needs their names and first sentences only: making their options would take longer."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        command.help = command.help or inspect.getdoc(command.callback)
+        command.name = command.name or command.callback.__name__.replace("_", "-")
+        command.callback = _nothing
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        group.typer_instance.registered_commands = []
+
+
+def _nothing() -> None:
+    pass

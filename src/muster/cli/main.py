@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from muster.cli import db, remote
-from muster.cli.declaring import evaluate_annotations
+from muster.cli.declaring import evaluate_annotations, without_options
 from muster.sim.traces.choices import Expected, Format, QueueBy
 
 app = typer.Typer(
@@ -347,5 +347,8 @@ def version() -> None:
 
 def main() -> None:
     """The console script."""
-    evaluate_annotations(app)
+    if sys.argv[1:] in ([], ["--help"]):
+        without_options(app)
+    else:
+        evaluate_annotations(app)
     app()
