@@ -347,7 +347,7 @@ def version() -> None:
 
 def main() -> None:
     """The console script."""
-    if sys.argv[1:] in ([], ["--help"]):
+    if sys.argv[1:] == ["--help"]:
         without_options(app)
     else:
         evaluate_annotations(app)
