@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import httpx2
@@ -21,7 +22,7 @@ import pytest
 from serving import PATIENCE_S, Site
 
 KILLS = int(os.environ.get("MUSTER_KILLS", "30")) // 2
-BATCHES, JOBS = 3, 8  # while one is killed
+BATCHES, JOBS = 6, 4  # while one is killed, after a random number of answers
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -51,8 +52,10 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
         acknowledged: list[str] = []
         with ThreadPoolExecutor(1) as people:
             for number in range(KILLS):
-                submitted = people.submit(_submit_all, site, number)
-                time.sleep(chance.uniform(0, 0.5))  # a random moment, not a wait for anything
+                answered: Queue[int] = Queue()
+                submitted = people.submit(_submit_all, site, number, answered)
+                for _ in range(chance.randrange(BATCHES)):
+                    answered.get(timeout=PATIENCE_S)
                 chance.choice(victims)()
                 acknowledged += submitted.result()
         states = _ends(site, acknowledged)
@@ -65,8 +68,12 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
     assert succeeded == Counter(acknowledged)
 
 
-def _submit_all(site: Site, number: int) -> list[str]:
-    return [job for batch in range(BATCHES) for job in _submit(site, f"{number}-{batch}")]
+def _submit_all(site: Site, number: int, answered: Queue[int]) -> list[str]:
+    jobs: list[str] = []
+    for batch in range(BATCHES):
+        jobs += _submit(site, f"{number}-{batch}")
+        answered.put(batch)
+    return jobs
 
 
 def _submit(site: Site, key: str) -> list[str]:

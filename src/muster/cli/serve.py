@@ -9,8 +9,12 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muster.cli.ending import BAD_INPUT
+
+if TYPE_CHECKING:
+    from muster.agent.calling import Caller
 
 FAILED = 1
 
@@ -88,10 +92,7 @@ def run_agent(
     return 0
 
 
-async def _until_told(caller: object, greeting: str) -> None:
-    from muster.agent.calling import Caller
-
-    assert isinstance(caller, Caller)
+async def _until_told(caller: Caller, greeting: str) -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -32,7 +32,6 @@ from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
-_JOB_FILE = {"$ref": "https://muster.dev/job.schema.json"}
 _SUBMIT_BODY = {
     "requestBody": {
         "required": True,
