@@ -246,6 +246,11 @@ class Minutes:
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield place, action
 
+    def sent_to_wait(self) -> dict[str, Waiting]:
+        """Those who do not stay where they were, and wait."""
+        moved = dict(part for part in self._moved if not isinstance(part, Filled))
+        return {job: verdict for job, verdict in moved.items() if isinstance(verdict, Waiting)}
+
     def verdicts(self) -> Iterator[tuple[str, Verdict | Later]]:
         """One for each job that did not stay where it was."""
         for part in self._moved:

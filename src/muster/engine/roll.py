@@ -285,6 +285,15 @@ class Roll:
         """How many queued jobs have each profile."""
         return self._waiting.array("count")
 
+    def in_line(self) -> Iterator[tuple[str, Profile, int]]:
+        """How many stand in line, by queue and profile; costs what there are lanes."""
+        lanes, size, many = self._lanes.array, len(self._lanes), max(len(self.profiles), 1)
+        used = np.flatnonzero(lanes("count")[:size] > 0)
+        keys, where = np.unique(lanes("queue")[used] * many + lanes("profile")[used], return_inverse=True)
+        counts = np.bincount(where, weights=lanes("count")[used], minlength=len(keys))
+        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+            yield self.queues.names[key // many], self.profiles.names[key % many], int(count)
+
     def _traits(self, row: int) -> Traits:
         rows = self._rows.cells
         known_ms, lifetime_ms = rows["known"][row], rows["lifetime"][row]

@@ -134,7 +134,7 @@ class State:
             users=self.users.states(),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
-            held=tuple(self._held(job) for job in self.held.values()),
+            held=tuple(self.held_back(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             budgets=tuple(self._budgets.values()),
@@ -283,7 +283,8 @@ class State:
     def _is_fulfilled(self, other: str) -> bool:
         return other in self.jobs and self.jobs[other].phase is Phase.SUCCEEDED
 
-    def _held(self, job: Job) -> Held:
+    def held_back(self, job: Job) -> Held:
+        """What a job that stands aside waits for."""
         waits_for = self.waits_for(job)
         failed = tuple(
             other

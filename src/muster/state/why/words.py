@@ -47,7 +47,7 @@ def paragraph(why: Why) -> str:
 def _sentences(why: Why) -> Iterator[str]:
     job = why.job
     waited = duration(why.now_ms - job.submit_ms)
-    yield f"{job.id} ({_asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(why.now_ms)}."
+    yield f"{job.id} ({asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(why.now_ms)}."
     yield f"{why.waiting.reason.name}: {why.waiting.explain()}."
     if why.first is not None:
         yield f"What holds {why.ahead.first} is {why.first.reason.name}: {why.first.explain()}."
@@ -208,7 +208,8 @@ def duration(span_ms: int) -> str:
     return f"{span_ms / 1000:g}s"
 
 
-def _asks(profile: Profile) -> str:
+def asks(profile: Profile) -> str:
+    """What a job asks for: `2 tasks of 4 cpu 8Gi memory`."""
     return _listed([_group(group) for group in profile.groups])
 
 
