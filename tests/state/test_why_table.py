@@ -34,7 +34,7 @@ def full() -> World:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "expected"),
+    "jobs, expected",
     [
         pytest.param(
             [a_job("a").cpu(1)] * 3,

@@ -7,14 +7,16 @@ given more than they ask for (demand-capped weighted max-min).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 
+from muster.engine.columns import Columns
 from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
-from muster.model.resources import NOTHING, Resources, total
+from muster.model.jobs import Profile
+from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import QueueState, Snapshot
 
 
@@ -47,7 +49,7 @@ class Shares:
     def wanted(self) -> Mapping[str, Resources]:
         """What each queue wants and could have."""
         queues, fleet = self._snapshot.queues, self._snapshot.fleet
-        never = {} if self._all_fit else {state.queue.name: _never(state, fleet) for state in queues}
+        never = {} if self._all_fit else _never(self._snapshot, fleet)
         return {
             state.queue.name: (state.demand - never.get(state.queue.name, NOTHING))
             .capped(state.queue.quota)
@@ -97,8 +99,18 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     return entitled
 
 
-def _never(state: QueueState, fleet: Fleet) -> Resources:
-    """What jobs ask for that can never start: nobody is entitled to that."""
-    return total(
-        lane.profile.most * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
-    )
+def _never(snapshot: Snapshot, fleet: Fleet) -> dict[str, Resources]:
+    """What jobs of each queue ask for that can never start: nobody is entitled to that."""
+    never: dict[str, Resources] = {}
+    for queue, profile, many in _in_line(snapshot):
+        if never_fits(fleet, profile) is not None:
+            never[queue] = never.get(queue, NOTHING) + profile.most * many
+    return never
+
+
+def _in_line(snapshot: Snapshot) -> Iterable[tuple[str, Profile, int]]:
+    """How many stand in line, by queue and profile: from columns, where there are some, without making any job."""
+    columns = snapshot.columns
+    if isinstance(columns, Columns) and (roll := columns.roll.seen()) is not None:
+        return roll.in_line()
+    return ((state.queue.name, lane.profile, len(lane.jobs)) for state in snapshot.queues for lane in state.lanes)

@@ -19,6 +19,7 @@ from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
+from muster.server.memory import EVICTED, FLOW, PROMISE
 from muster.server.world import Found
 from muster.store.rows import JobRow, Thing
 from muster.store.store import Store
@@ -170,9 +171,19 @@ def found_in(store: Store, policy: Policy) -> Found:
         is_paused=bool(settings_in(store)["paused"]),
         jobs=jobs,
         leases=store.leases(states=(LEASED, ACCEPTED, RUNNING, STOPPING)),
+        flows=store.things(FLOW),
+        promises=_of_waiting(store.things(PROMISE), jobs),
+        gave_way=store.things(EVICTED),
         over=_over(store, (job for job, _ in jobs)),
         reruns=reruns,
     )
+
+
+def _of_waiting(promises: Iterable[Thing], jobs: Iterable[tuple[Job, JobRow]]) -> list[Thing]:
+    """Promises to jobs that still wait for what was promised to them, in the order in which they were made."""
+    pending = {row.id for _, row in jobs if row.state == "pending"}
+    kept = [thing for thing in promises if thing.name in pending]
+    return sorted(kept, key=lambda thing: (thing.body["admitted"], thing.body["place"], thing.name))
 
 
 def spec_of(document: Mapping[str, Any], known: Known) -> JobSpec:

@@ -22,9 +22,11 @@ from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
 from muster.server.access import Access, Who, as_thing, new_token
+from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, settings_in
 from muster.server.leases import Leases
+from muster.server.reasons import Reasons
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
@@ -80,13 +82,19 @@ class Service:
         self.leases.woken = self.bells.ring
         self._return_pending(found)
         self.world: World = restored(policy, found)
-        self.turns = Turns(self.world, self.leases, self.writer, clock, keep_ms=limits.keep_ms)
+        self.reasons = Reasons(self.world, store, keep_ms=limits.keep_ms)
+        self.answers = Answers(self.world, self.reasons, clock)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.reasons, keep_ms=limits.keep_ms)
 
     def _return_pending(self, found: Found) -> None:
-        """Reservations of before are gone: who had one stands in line again, and its row says so."""
-        pending = [JobChange(id=row.id, state="queued", cluster="") for _, row in found.jobs if row.state == "pending"]
-        if pending:
-            self.writer.put(Batch(at_ms=self.clock(), changes=pending)).result()
+        """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
+        to know any more to whom jobs that are over gave way."""
+        known, alive = {thing.name for thing in found.promises}, {row.id for _, row in found.jobs}
+        pending = [row.id for _, row in found.jobs if row.state == "pending" and row.id not in known]
+        gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
+        if pending or gone:
+            changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]
+            self.writer.put(Batch(at_ms=self.clock(), changes=changes, gone=gone)).result()
 
     def start(self) -> None:
         """Begin to take turns."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
+from typing import Any
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.model.plan import Start
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.memory import Memory
+from muster.server.reasons import WAITING, Reasons
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
@@ -75,8 +78,19 @@ class Counts:
 class Turns:
     """Takes turns from `start` to `stop`."""
 
-    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], *, keep_ms: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        leases: Leases,
+        writer: Writer,
+        clock: Callable[[], int],
+        reasons: Reasons,
+        *,
+        keep_ms: int,
+    ) -> None:
         self.world = world
+        self.reasons = reasons
+        self._memory = Memory(world.state)
         self.leases = leases
         self.counts = Counts()
         self._writer = writer
@@ -158,7 +172,7 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence()]
+            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms()]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -195,8 +209,13 @@ class Turns:
                     written.add(event, queues)
             self.counts.actions.update(type(action).__name__.lower() for action in moment.plan.actions)
             self._forget(moment, now_ms)
+            written.remember(self._memory.changed())
+            said = self.reasons.after(moment)
         decided = monotonic()
-        seq = self._write(_batch(news, written, moment, now_ms, int((decided - began) * 1000)))
+        batch = _batch(news, written, self._recorded(moment, said, news, int((decided - began) * 1000)), now_ms)
+        seq = self._write(batch)
+        if batch.turn is not None:
+            self.reasons.turn += 1
         self.counts.turns += 1
         self.counts.seconds["decide"] += decided - began
         self.counts.seconds["write"] += monotonic() - decided
@@ -206,6 +225,23 @@ class Turns:
             one.done.set_result(seq)
         self._last_turn = monotonic()
         return moment
+
+    def _recorded(
+        self, moment: Moment, said: Mapping[str, Any] | None, news: Sequence[News], took_ms: int
+    ) -> TurnRow | None:
+        """What is written down of a turn: nothing if it did nothing, and `said` nothing new of those who wait."""
+        is_worth_it = bool(moment.events) or any(isinstance(action, Start) for action in moment.plan.actions)
+        if not is_worth_it and said is None:
+            return None
+        body = {
+            "news": len(news),
+            "actions": dict(Counter(type(action).__name__.lower() for action in moment.plan.actions)),
+            "started": moment.plan.placed_by_queue(),
+        }
+        waiting = said or self.reasons.as_before()
+        if waiting is not None:
+            body[WAITING] = waiting
+        return TurnRow(at_ms=moment.now_ms, took_ms=took_ms, body=body)
 
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
@@ -300,21 +336,14 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, moment: Moment, now_ms: int, took_ms: int) -> Batch:
-    starts = moment.plan.placed_by_queue()
-    body = {
-        "news": len(news),
-        "actions": dict(Counter(type(action).__name__.lower() for action in moment.plan.actions)),
-        "started": starts,
-    }
-    is_worth_it = bool(moment.events) or any(isinstance(action, Start) for action in moment.plan.actions)
+def _batch(news: Sequence[News], written: Written, turn: TurnRow | None, now_ms: int) -> Batch:
     return Batch(
         at_ms=now_ms,
         events=written.events,
         changes=list(written.changes.values()),
         leases=list(written.leases.values()),
-        things=[thing for one in news for thing in one.things],
-        gone=[pair for one in news for pair in one.gone],
-        turn=TurnRow(at_ms=now_ms, took_ms=took_ms, body=body) if is_worth_it else None,
+        things=[*(thing for one in news for thing in one.things), *written.things],
+        gone=[*(pair for one in news for pair in one.gone), *written.gone],
+        turn=turn,
         audit=[row for one in news for row in one.audit],
     )

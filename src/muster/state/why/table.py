@@ -97,9 +97,7 @@ def table_of(state: State, plan: Plan) -> Table:
         if verdict.reason is Reason.JUST_EVICTED:
             _note(groups, state, job_id, verdict)
     waits = [*_in_line(state, plan, groups), *_aside(state, said.aside)]
-    return Table(
-        at_ms=plan.now_ms, waits=tuple(sorted(waits, key=lambda wait: wait.queue)), heads=dict(plan.heads)
-    )
+    return Table(at_ms=plan.now_ms, waits=tuple(sorted(waits, key=lambda wait: wait.queue)), heads=dict(plan.heads))
 
 
 def _note(groups: dict[tuple[str, Profile], list[Wait]], state: State, job_id: str, verdict: Waiting) -> None:

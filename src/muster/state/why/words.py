@@ -21,6 +21,7 @@ from muster.state.why.nodes import (
     Lack,
     is_unlimited,
 )
+from muster.state.why.standing import Share
 
 _REAL_MS = 100_000_000_000  # simulations begin at 0 and last for less than three years
 _MOST = 3  # names, or groups, that are told; the rest is counted
@@ -52,14 +53,14 @@ def _sentences(why: Why) -> Iterator[str]:
     if why.first is not None:
         yield f"What holds {why.ahead.first} is {why.first.reason.name}: {why.first.explain()}."
     if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
-        yield _until(why)
+        yield again(why.waiting.reason)
         return
     yield from _nodes(why)
     yield _ahead(why)
-    yield _share(why)
+    yield holds(why.share)
     yield _estimate(why)
     yield _helps(why)
-    yield _until(why)
+    yield again(why.waiting.reason)
 
 
 # --- nodes --------------------------------------------------------------------------------------
@@ -115,8 +116,8 @@ def _ahead(why: Why) -> str:
     return f"Ahead of it: {'; '.join(told)}." if told else "Nobody is ahead of it."
 
 
-def _share(why: Why) -> str:
-    share = why.share
+def holds(share: Share) -> str:
+    """What a queue has of the fleet, and what is its due."""
     return (
         f"Queue {share.queue} holds {share.usage:.1%} of the fleet (its flow, the memory of that, {share.flow:.1%}); "
         f"its nominal share is {share.nominal:.1%} (weight {share.weight:g} of {share.divisor:g} in all), and by what "
@@ -169,8 +170,9 @@ def _help(one: Help) -> str:
     return f"no {'excess budget limit' if one.kind == 'budget' else one.kind} on its queue"
 
 
-def _until(why: Why) -> str:
-    until = why.waiting.reason.until
+def again(reason: Reason) -> str:
+    """When who waits for it is looked at again."""
+    until = reason.until
     others = sorted(happening.value for happening in until if happening is not Happening.NEXT_TURN)
     moments = ["in the next turn"] if Happening.NEXT_TURN in until else []
     if others:
