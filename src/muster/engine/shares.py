@@ -7,17 +7,20 @@ given more than they ask for (demand-capped weighted max-min).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from muster.engine.columns import Columns
 from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
-from muster.model.jobs import Profile
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import QueueState, Snapshot
+
+if TYPE_CHECKING:
+    from muster.engine.roll import Roll
 
 
 class Shares:
@@ -101,16 +104,25 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
 
 def _never(snapshot: Snapshot, fleet: Fleet) -> dict[str, Resources]:
     """What jobs of each queue ask for that can never start: nobody is entitled to that."""
+    columns = snapshot.columns
+    if isinstance(columns, Columns) and (roll := columns.roll.seen()) is not None:
+        return _never_in(roll, fleet)
     never: dict[str, Resources] = {}
-    for queue, profile, many in _in_line(snapshot):
-        if never_fits(fleet, profile) is not None:
-            never[queue] = never.get(queue, NOTHING) + profile.most * many
+    for state in snapshot.queues:
+        for lane in state.lanes:
+            if never_fits(fleet, lane.profile) is not None:
+                never[state.queue.name] = never.get(state.queue.name, NOTHING) + lane.profile.most * len(lane.jobs)
     return never
 
 
-def _in_line(snapshot: Snapshot) -> Iterable[tuple[str, Profile, int]]:
-    """How many stand in line, by queue and profile: from columns, where there are some, without making any job."""
-    columns = snapshot.columns
-    if isinstance(columns, Columns) and (roll := columns.roll.seen()) is not None:
-        return roll.in_line()
-    return ((state.queue.name, lane.profile, len(lane.jobs)) for state in snapshot.queues for lane in state.lanes)
+def _never_in(roll: Roll, fleet: Fleet) -> dict[str, Resources]:
+    """The same from columns, without making any job."""
+    profiles = roll.profiles.names
+    waiting = roll.waiting_with()[: len(profiles)].nonzero()[0].tolist()
+    hopeless = {number for number in waiting if never_fits(fleet, profiles[number]) is not None}
+    never: dict[str, Resources] = {}
+    for queue, profile, many in roll.in_line() if hopeless else ():
+        if profile in hopeless:
+            name = roll.queues.names[queue]
+            never[name] = never.get(name, NOTHING) + profiles[profile].most * many
+    return never

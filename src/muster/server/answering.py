@@ -27,7 +27,7 @@ from muster.state.why.table import Table, shape
 from muster.state.why.words import duration
 
 FORECAST_TURNS = 200
-MOST_COPIED = 20_000  # jobs that wait or run, and nodes: a copy of these takes some milliseconds
+MOST_COPIED = 10_000  # jobs that wait or run, and nodes: a copy of these takes some milliseconds
 PATIENCE_S = 2.0  # for whoever looks ahead
 MOST_OVER = 500_000  # jobs that are over and remembered: they only cost memory
 

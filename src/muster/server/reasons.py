@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from muster.engine.garbage import in_one_go
 from muster.engine.waiting import held
 from muster.model.jobs import Job
 from muster.model.plan import Plan, Waiting
@@ -61,7 +62,8 @@ class Reasons:
     def table(self) -> Table | None:
         """What the last turn said; before the first one, what was written down of the last before that."""
         if self._table is None and self._plan is not None:
-            self._table = table_of(self._world.state, self._plan)
+            with in_one_go():
+                self._table = table_of(self._world.state, self._plan)
         return self._table
 
     def verdict(self, job: Job) -> Waiting | None:

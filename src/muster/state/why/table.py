@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
 from muster.model.jobs import Profile
 from muster.model.labels import ANYWHERE
@@ -83,51 +85,65 @@ def behind(queue: str, heads: Mapping[str, str]) -> Waiting:
     return Plan(now_ms=0, heads=heads).behind(queue)
 
 
+class _Said(NamedTuple):
+    """What was said of a job that was looked at; `is_in_line`: it stands in its queue, and was promised nothing."""
+
+    job: str
+    verdict: Waiting
+    is_in_line: bool
+
+
+_Groups = dict[tuple[int, int], list[_Said]]
+"""Those who were looked at, by the numbers of their queue and profile: there may be thousands."""
+
+
 def table_of(state: State, plan: Plan) -> Table:
     """What the plan says of those who wait now."""
     said = plan.verdicts
     if not isinstance(said, Verdicts):
         return Table(at_ms=plan.now_ms)
-    groups: dict[tuple[str, Profile], list[Wait]] = {}
-    for job_id in said.in_line():
-        verdict = said.waiting(job_id)
-        if verdict is not None:
-            _note(groups, state, job_id, verdict)
-    for job_id, verdict in said.aside:
-        if verdict.reason is Reason.JUST_EVICTED:
-            _note(groups, state, job_id, verdict)
+    groups = _groups(state, said)
     waits = [*_in_line(state, plan, groups), *_aside(state, said.aside)]
-    return Table(at_ms=plan.now_ms, waits=tuple(sorted(waits, key=lambda wait: wait.queue)), heads=dict(plan.heads))
+    waits.sort(key=lambda wait: wait.queue)
+    return Table(at_ms=plan.now_ms, waits=tuple(waits), heads=dict(plan.heads))
 
 
-def _note(groups: dict[tuple[str, Profile], list[Wait]], state: State, job_id: str, verdict: Waiting) -> None:
-    job = state.find(job_id)
-    if job is None:
-        return
-    wait = Wait(
-        queue=job.queue, asks=shape(job.profile), reason=verdict.reason, facts=verdict.facts, jobs=1, job=job_id
-    )
-    groups.setdefault((job.queue, job.profile), []).append(wait)
+def _groups(state: State, said: Verdicts) -> _Groups:
+    groups: _Groups = {}
+    kind_of, roll = state.roll.kind_of, state.roll
+    evicted = [(job, verdict) for job, verdict in said.aside if verdict.reason is Reason.JUST_EVICTED]
+    for job_id, verdict in chain(((job_id, said.waiting(job_id)) for job_id in said.in_line()), evicted):
+        kind = kind_of(job_id)
+        is_in_line = kind is not None
+        if kind is None and job_id in state.pending:
+            job = state.pending[job_id].job
+            kind = (roll.queues[job.queue], roll.profiles[job.profile])
+        if kind is not None and verdict is not None:
+            groups.setdefault(kind, []).append(_Said(job_id, verdict, is_in_line))
+    return groups
 
 
-def _in_line(state: State, plan: Plan, groups: Mapping[tuple[str, Profile], list[Wait]]) -> Iterable[Wait]:
+def _in_line(state: State, plan: Plan, groups: _Groups) -> Iterable[Wait]:
     """Those who were looked at, and with them the rest of their profile; others are behind."""
-    unseen: Counter[str] = Counter()
-    for queue, profile, many in state.roll.in_line():
-        looked_at = groups.get((queue, profile), [])
-        rest = many - sum(wait.job in state.roll.row_of for wait in looked_at)
-        if not rest:
-            continue
-        place = next((at for at, wait in reversed([*enumerate(looked_at)]) if _holds_for_all(wait.reason)), None)
-        if place is None:
-            unseen[queue] += rest
-        else:
-            looked_at[place] = replace(looked_at[place], jobs=1 + rest)
-    for looked_at in groups.values():
-        yield from looked_at
+    queues, profiles = state.roll.queues.names, state.roll.profiles.names
+    rest = {(queue, profile): many for queue, profile, many in state.roll.in_line()}
+    for kind, group in groups.items():
+        left = rest.pop(kind, 0) - sum(said.is_in_line for said in group)
+        last = next((said.job for said in reversed(group) if _holds_for_all(said.verdict.reason)), "")
+        asked = shape(profiles[kind[1]])
+        for job, verdict, _ in group:
+            jobs = 1 + left if job == last else 1
+            yield Wait(
+                queue=queues[kind[0]], asks=asked, reason=verdict.reason, facts=verdict.facts, jobs=jobs, job=job
+            )
+        if not last and left:
+            rest[kind] = left
+    unseen: Counter[int] = Counter()
+    for (queue, _), many in rest.items():
+        unseen[queue] += many
     for queue, many in unseen.items():
-        verdict = behind(queue, plan.heads)
-        yield Wait(queue=queue, reason=verdict.reason, facts=verdict.facts, jobs=many)
+        verdict = behind(queues[queue], plan.heads)
+        yield Wait(queue=queues[queue], reason=verdict.reason, facts=verdict.facts, jobs=many)
 
 
 def _holds_for_all(reason: Reason) -> bool:
