@@ -203,3 +203,49 @@ def test_what_a_queue_used_before_a_restart_still_counts(furnished: Path, tmp_pa
         two.do(9, ("submit", jobs))
         queues = [run.job.queue for run in two.service.world.state.running.values()]
         assert sorted(queues) == ["b", "b", "b"]
+
+
+FULL = {"queue": "a", "cpu": 4, "lifetime": "1h", "expectedRuntime": "1m"}
+
+STORIES = [
+    pytest.param(
+        [("submit", [FULL] * NODES), ("submit", [{**FULL, "queue": "b"}])],
+        "pending",
+        id="room that was promised for good stays promised",
+    ),
+    pytest.param(
+        [
+            ("submit", [{"queue": "a", "cpu": 4, "lifetime": "0s"}] * NODES),
+            ("submit", [{"queue": "a", "cpu": 4, "priorityClass": "high", "lifetime": "0s"}]),
+            ("later", 1_000),
+            ("end", NODES - 1, "succeeded"),
+        ],
+        "owed",
+        id="who gave way is not taken from by the same job again",
+    ),
+    pytest.param(
+        [
+            ("submit", [{"queue": "a", "groups": [{"name": "w", "min": 1, "max": 6, "cpu": 2}]}]),
+            ("later", 15_000),
+            ("submit", [{"queue": "b", "cpu": 4, "lifetime": "1m"}]),
+        ],
+        "served",
+        id="what an elastic job was given is not forgotten",
+    ),
+]
+
+
+@pytest.mark.parametrize("story, what", STORIES)
+def test_a_restart_at_any_moment_forgets_nothing(story: list[Any], what: str, furnished: Path, tmp_path: Path) -> None:
+    policy = Policy(over_share=None)
+    shutil.copy(furnished, tmp_path / "one.db")
+    with pytest.MonkeyPatch.context() as patched, started(tmp_path / "one.db", BEGAN_MS, policy) as one:
+        patched.setattr(services, "_suffix", lambda: "x")
+        for number, step in enumerate(story):
+            one.do(number, step)
+            copied = one.copy_of_store(tmp_path / f"{number}.db")
+            with started(copied, one.now_ms, policy) as two:
+                one.answers()
+                assert two.looks() == one.looks()
+        memory = one.looks()[what]
+        assert any(any(it) if isinstance(it, tuple) else it for it in memory.values()), "there was nothing to forget"
