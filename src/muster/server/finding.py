@@ -151,7 +151,7 @@ def classes_in(store: Store) -> dict[str, int]:
 
 def found_in(store: Store, policy: Policy) -> Found:
     """All that a store knows of the world."""
-    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server")
+    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server", holds_jobs=True)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()

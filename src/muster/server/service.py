@@ -151,6 +151,7 @@ class Service:
                 classes=dict(self.classes),
                 cores_per_gpu=self.policy.cores_per_gpu,
                 where="this server",
+                holds_jobs=True,
             )
 
     def queue_names(self) -> frozenset[str]:
@@ -169,7 +170,6 @@ class Service:
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        _refuse_races(specs)
         self._check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
@@ -287,17 +287,6 @@ class Service:
         """Someone changes the world: considered in the next turn, with a line in the audit."""
         audit = AuditRow(at_ms=self.turns.now_ms(), who=who.name, what=what, body=dict(body))
         return self.turns.put(News(events=events, things=tuple(things), gone=tuple(gone), audit=(audit,)))
-
-
-def _refuse_races(specs: Sequence[JobSpec]) -> None:
-    """Races need clusters that are asked over their own API, and no server speaks to those."""
-    problems = [
-        Problem(f"jobs[{place}].race", 0, "is not allowed: this server reaches clusters by their agents only")
-        for place, spec in enumerate(specs)
-        if spec.race is not None
-    ]
-    if problems:
-        raise DocumentError(tuple(problems))
 
 
 def is_rerun(spec: JobSpec) -> bool:
