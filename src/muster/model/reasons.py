@@ -7,6 +7,7 @@ Sentences are templates over the facts and are filled in at the edge, when a per
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import Enum
 
 Fact = str | int | float | bool | None | list[str]
@@ -155,9 +156,14 @@ class Reason(Enum):
         words = self.cases.get(str(facts.get("case")), self.sentence)
         if "unknownPool" in facts:
             words += _UNKNOWN_POOL
-        return words.format_map({name: _in_words(fact) for name, fact in facts.items()})
+        told = {name: _in_words(fact) for name, fact in facts.items()}
+        if self is Reason.RESERVED and isinstance(start := facts.get("start"), int | float) and start >= _REAL_S:
+            words = words.replace("t = {start:g} s", "{start}")
+            told["start"] = f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%SZ}"
+        return words.format_map(told)
 
 
+_REAL_S = 100_000_000  # simulations begin at 0 and last for less than three years
 _UNKNOWN_POOL = " (its pool {unknownPool} is not in any cluster it may go to: it counts as a job of the default pool)"
 
 

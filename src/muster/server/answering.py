@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
+from time import monotonic
 
 from muster.model.jobs import Job
 from muster.model.plan import Plan, Waiting
@@ -27,7 +28,8 @@ from muster.state.why.table import Table, shape
 from muster.state.why.words import duration
 
 FORECAST_TURNS = 200
-MOST_COPIED = 10_000  # jobs that wait or run, and nodes: a copy of these takes some milliseconds
+MOST_COPIED = 5_000  # jobs that wait or run, and nodes: a copy of these takes some milliseconds
+LOOKS_AHEAD_S = 1.0  # at most: turns have to share the machine with it
 PATIENCE_S = 2.0  # for whoever looks ahead
 MOST_OVER = 500_000  # jobs that are over and remembered: they only cost memory
 
@@ -59,7 +61,8 @@ class Ahead:
     @cached_property
     def estimates(self) -> Mapping[str, Estimate]:
         """When those start who wait."""
-        return forecast(self.run, most_turns=FORECAST_TURNS)
+        until = monotonic() + LOOKS_AHEAD_S
+        return forecast(self.run, most_turns=FORECAST_TURNS, goes_on=lambda: monotonic() < until)
 
     def explain(self, job: Job, waiting: Waiting) -> tuple[str, int | None]:
         """The answer in words, and when the job is expected to start."""
