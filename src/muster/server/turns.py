@@ -18,12 +18,13 @@ from time import monotonic
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.room import Room
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import AuditRow, LeaseRow, Thing, TurnRow
+from muster.store.rows import FINISHED, AuditRow, LeaseRow, Thing, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -74,8 +75,11 @@ class Counts:
 class Turns:
     """Takes turns from `start` to `stop`."""
 
-    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], *, keep_ms: int) -> None:
+    def __init__(
+        self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], room: Room, *, keep_ms: int
+    ) -> None:
         self.world = world
+        self._room = room
         self.leases = leases
         self.counts = Counts()
         self._writer = writer
@@ -203,6 +207,7 @@ class Turns:
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
         for one in news:
             one.done.set_result(seq)
         self._last_turn = monotonic()

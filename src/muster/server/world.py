@@ -6,7 +6,7 @@ decided is true once the store has it, so a world is always what the store says,
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -58,14 +58,18 @@ class Shared(NamedTuple):
 
 
 class World:
-    """Everything the server knows, one turn after the other. Hold `lock` while looking."""
+    """Everything the server knows, one turn after the other. Hold `lock` while looking at `state`.
+
+    `queues` and `clusters` may be looked at any time: they are never changed, only replaced.
+    """
 
     def __init__(self, state: State) -> None:
         self.lock = RLock()
         self._run = Run(state, _until_told)
         self.last: Plan | None = None
+        self.queues: frozenset[str] = frozenset(state.books)  # as of the last turn, and so are the clusters
+        self.clusters: Mapping[str, Cluster] = dict(state.machines.clusters)
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
-        self._coming: Counter[str] = Counter()  # jobs by queue that were let in and that no turn has seen yet
 
     @property
     def state(self) -> State:
@@ -87,23 +91,24 @@ class World:
         self.state.policy = replace(self.state.policy, preemption=preemption)
         self.state.has_news = True
 
-    def jobs_in(self, queue: str) -> int:
-        """How many jobs of a queue are not over, with those that are on their way."""
-        return self.state.jobs_in(queue) + self._coming[queue]
-
-    def let_in(self, jobs: Mapping[str, int]) -> None:
-        """So many jobs of each queue are on their way; or, below zero, they are not after all."""
-        self._coming.update(jobs)
-
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
         for event in news:
             self._run.expect(now_ms, event)
-            if isinstance(event, ev.JobSubmitted):
-                self._coming[event.job.queue] -= 1
         moment = self._run.step(now_ms)
         self.last = moment.plan
+        if self.queues != self.state.books.keys():
+            self.queues = frozenset(self.state.books)
+        if self.clusters != self.state.machines.clusters:
+            self.clusters = dict(self.state.machines.clusters)
         return moment
+
+    def standing(self, queue: str) -> dict[str, int]:
+        """How many jobs of a queue that are not over are in each state."""
+        running = sum(run.job.queue == queue for run in self.state.running.values())
+        pending = sum(it.job.queue == queue for it in self.state.pending.values())
+        found = {"queued": self.state.jobs_in(queue) - running - pending, "pending": pending, "running": running}
+        return {state: many for state, many in found.items() if many}
 
     def next_ms(self) -> int | None:
         """When to look again although nothing happened."""

@@ -27,11 +27,10 @@ NamePath = Annotated[str, Path(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9
 @router.get("/queues")
 def queues(desk: Desk, who: Asking) -> list[QueueView]:
     """All queues that whoever asks may see, with what they hold and how many wait."""
-    counts = desk.store.count_jobs()
     with desk.world.lock:
         names = [name for name in sorted(desk.queue_names()) if who.may("view", name)]
         shares = desk.world.shares()
-        return [_view(desk, name, counts.get(name, {}), shares[name]) for name in names]
+        return [_view(desk, name, shares[name]) for name in names]
 
 
 @router.get("/queues/{name}", responses={404: {"model": Error}})
@@ -106,13 +105,21 @@ def _quota(body: QueueBody | UserBody) -> dict[str, int]:
 def _known(desk: Service, name: str) -> QueueView:
     if name not in desk.queue_names():
         raise not_found("queue", name)
-    jobs = desk.store.count_jobs(queue=name).get(name, {})
     with desk.world.lock:
-        return _view(desk, name, jobs, desk.world.shares()[name])
+        return _view(desk, name, desk.world.shares()[name])
 
 
-def _view(desk: Service, name: str, jobs: dict[str, int], shared: Shared) -> QueueView:
+def _view(desk: Service, name: str, shared: Shared) -> QueueView:
     made, holds = desk.world.state.queue(name), desk.world.state.started_by(name)
     assert made is not None
-    body = queue_thing(made).body
+    body, jobs = queue_thing(made).body, _jobs(desk, name)
     return QueueView(name=name, **body, jobs=jobs, holds=holds.to_text(), share=shared.holds, entitled=shared.entitled)
+
+
+def _jobs(desk: Service, queue: str) -> dict[str, int]:
+    """How many jobs are in each state; those that no turn has seen yet are queued."""
+    jobs = desk.world.standing(queue)
+    coming = desk.room.alive(queue) - sum(jobs.values())
+    if coming > 0:
+        jobs["queued"] = jobs.get("queued", 0) + coming
+    return jobs | desk.room.over(queue)
