@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.backlog import backlog
 from bench.calibration import calibration
 from bench.classes import class_preemption
 from bench.elastic import elastic
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "job-requests": job_requests,
     "store": store,
     "throughput": throughput,
+    "backlog": backlog,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

@@ -17,6 +17,7 @@ from time import monotonic
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
+from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
 from muster.server.room import Room
 from muster.server.world import World
@@ -80,6 +81,7 @@ class Turns:
     ) -> None:
         self.world = world
         self._room = room
+        self.board = Board(world)
         self.leases = leases
         self.counts = Counts()
         self._writer = writer
@@ -200,6 +202,7 @@ class Turns:
             actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
+            self.board.turn_is_over()
         decided = monotonic()
         seq = self._write(_batch(news, written, moment, actions, int((decided - began) * 1000)))
         self.counts.turns += 1

@@ -10,9 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
-from typing import NamedTuple
 
-from muster.engine.shares import shares
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Running
@@ -48,13 +46,6 @@ class Found:
     pools: Sequence[Pool] = ()
     users: Sequence[User] = ()
     is_paused: bool = False
-
-
-class Shared(NamedTuple):
-    """A queue's part of the fleet, and the part that it is entitled to."""
-
-    holds: float
-    entitled: float
 
 
 class World:
@@ -103,26 +94,9 @@ class World:
             self.clusters = dict(self.state.machines.clusters)
         return moment
 
-    def standing(self, queue: str) -> dict[str, int]:
-        """How many jobs of a queue that are not over are in each state."""
-        running = sum(run.job.queue == queue for run in self.state.running.values())
-        pending = sum(it.job.queue == queue for it in self.state.pending.values())
-        found = {"queued": self.state.jobs_in(queue) - running - pending, "pending": pending, "running": running}
-        return {state: many for state, many in found.items() if many}
-
     def next_ms(self) -> int | None:
         """When to look again although nothing happened."""
         return self._run.next_moment_ms()
-
-    def shares(self) -> dict[str, Shared]:
-        """What part of the fleet each queue holds, and what part is its due."""
-        snapshot = self.state.freeze(self.state.now_ms)
-        divided = shares(snapshot)
-        whole = max(divided.usage, 1)
-        return {
-            it.queue.name: Shared(it.account.usage / whole, divided.entitled[it.queue.name] / whole)
-            for it in snapshot.queues
-        }
 
     def why(self, job_id: str, *, estimates: bool = True) -> Why | None:
         """Why a job waits; None if it does not."""
