@@ -19,7 +19,6 @@ from muster.model.nodes import Node
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import MICRO, Resources, parse_amount
-from muster.server import service as services
 from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
 from muster.server.service import Limits, Service
@@ -57,7 +56,7 @@ class Server:
     def do(self, number: int, step: tuple[Any, ...]) -> None:
         """One step of a story, and a turn after it."""
         kind, *said = step
-        self.now_ms += 1
+        self.now_ms += 1  # ids go by time: so they are the same in two worlds
         match kind:
             case "submit":
                 jobs = [{"name": f"j{number}-{place}", **job} for place, job in enumerate(said[0])]
@@ -172,8 +171,7 @@ def test_property_a_world_found_again_decides_as_the_one_that_went_on(
     folder = tmp_path_factory.mktemp("story")
     policy = POLICY if over_share else Policy(half_time_ms=20_000, unknown_end_ms=30_000, over_share=None)
     shutil.copy(furnished, folder / "one.db")
-    with pytest.MonkeyPatch.context() as patched, started(folder / "one.db", BEGAN_MS, policy) as one:
-        patched.setattr(services, "_suffix", lambda: "x")  # the same ids in both worlds
+    with started(folder / "one.db", BEGAN_MS, policy) as one:
         for number, step in enumerate(before):
             one.do(number, step)
         one.copy_of_store(folder / "two.db")
@@ -239,8 +237,7 @@ STORIES = [
 def test_a_restart_at_any_moment_forgets_nothing(story: list[Any], what: str, furnished: Path, tmp_path: Path) -> None:
     policy = Policy(over_share=None)
     shutil.copy(furnished, tmp_path / "one.db")
-    with pytest.MonkeyPatch.context() as patched, started(tmp_path / "one.db", BEGAN_MS, policy) as one:
-        patched.setattr(services, "_suffix", lambda: "x")
+    with started(tmp_path / "one.db", BEGAN_MS, policy) as one:
         for number, step in enumerate(story):
             one.do(number, step)
             copied = one.copy_of_store(tmp_path / f"{number}.db")

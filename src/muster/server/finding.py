@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from muster.agent.protocol import NodeReport
 from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
@@ -151,15 +153,18 @@ def classes_in(store: Store) -> dict[str, int]:
 
 def found_in(store: Store, policy: Policy) -> Found:
     """All that a store knows of the world."""
-    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server", holds_jobs=True)
+    reader = reader_of_kept(classes_in(store), policy)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()
     for row in store.unfinished():
-        spec = spec_of(row.spec, known)
-        as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
-        job = as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())))
-        jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
+        spec = spec_of(row.spec, reader)
+        job = spec.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())), user=row.user)
+        if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
+            job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
+        if row.id in held_by:
+            job = replace(job, held_by=held_by[row.id])
+        jobs.append((job, structs.replace(row, spec={})))  # a million of these would be too many
         if spec.on_lost is OnLost.RERUN:
             reruns.add(row.id)
     return Found(
@@ -186,10 +191,17 @@ def _of_waiting(promises: Iterable[Thing], jobs: Iterable[tuple[Job, JobRow]]) -
     return sorted(kept, key=lambda thing: (thing.body["admitted"], thing.body["place"], thing.name))
 
 
-def spec_of(document: Mapping[str, Any], known: Known) -> JobSpec:
+def reader_of_kept(classes: Mapping[str, int], policy: Policy) -> JobReader:
+    """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
+    return JobReader(
+        Known(classes=dict(classes), cores_per_gpu=policy.cores_per_gpu, where="this server", holds_jobs=True)
+    )
+
+
+def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:
     """A job that was read before, from what the store keeps of it."""
-    (spec,) = read_jobs([document], known)
-    return next(spec.each())
+    spec = reader.read_one(document)
+    return spec if spec.indices is None else next(spec.each())
 
 
 def _over(store: Store, jobs: Iterable[Job]) -> dict[str, str]:

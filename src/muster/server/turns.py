@@ -18,16 +18,17 @@ from typing import Any
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
-from muster.model.plan import Start
+from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
+from muster.server.room import Room
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import AuditRow, LeaseRow, Thing, TurnRow
+from muster.store.rows import FINISHED, AuditRow, LeaseRow, Thing, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class Turns:
         leases: Leases,
         writer: Writer,
         clock: Callable[[], int],
+        room: Room,
         reasons: Reasons,
         *,
         keep_ms: int,
@@ -91,6 +93,8 @@ class Turns:
         self.world = world
         self.reasons = reasons
         self._memory = Memory(world.state)
+        self._room = room
+        self.board = Board(world)
         self.leases = leases
         self.counts = Counts()
         self._writer = writer
@@ -204,15 +208,18 @@ class Turns:
             happened += self._losses(written, now_ms)
             queues = self._queues_of(happened)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
-            for event in moment.events:
-                if not isinstance(event, ev.JobSubmitted):  # written down before it was heard of here
-                    written.add(event, queues)
-            self.counts.actions.update(type(action).__name__.lower() for action in moment.plan.actions)
+            written.add_all(
+                (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
+                queues,
+            )
+            actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
+            self.counts.actions.update(actions)
             self._forget(moment, now_ms)
+            self.board.turn_is_over()
             written.remember(self._memory.changed())
             said = self.reasons.after(moment)
         decided = monotonic()
-        batch = _batch(news, written, self._recorded(moment, said, news, int((decided - began) * 1000)), now_ms)
+        batch = _batch(news, written, moment, self._recorded(moment, actions, said, len(news), decided - began))
         seq = self._write(batch)
         if batch.turn is not None:
             self.reasons.turn += 1
@@ -221,27 +228,23 @@ class Turns:
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
         for one in news:
             one.done.set_result(seq)
         self._last_turn = monotonic()
         return moment
 
     def _recorded(
-        self, moment: Moment, said: Mapping[str, Any] | None, news: Sequence[News], took_ms: int
+        self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float
     ) -> TurnRow | None:
         """What is written down of a turn: nothing if it did nothing, and `said` nothing new of those who wait."""
-        is_worth_it = bool(moment.events) or any(isinstance(action, Start) for action in moment.plan.actions)
-        if not is_worth_it and said is None:
+        if not moment.events and not actions.get("start") and said is None:
             return None
-        body = {
-            "news": len(news),
-            "actions": dict(Counter(type(action).__name__.lower() for action in moment.plan.actions)),
-            "started": moment.plan.placed_by_queue(),
-        }
+        body = {"news": news, "actions": dict(actions), "started": moment.plan.placed_by_queue()}
         waiting = said or self.reasons.as_before()
         if waiting is not None:
             body[WAITING] = waiting
-        return TurnRow(at_ms=moment.now_ms, took_ms=took_ms, body=body)
+        return TurnRow(at_ms=moment.now_ms, took_ms=int(took_s * 1000), body=body)
 
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
@@ -336,11 +339,11 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, turn: TurnRow | None, now_ms: int) -> Batch:
+def _batch(news: Sequence[News], written: Written, moment: Moment, turn: TurnRow | None) -> Batch:
     return Batch(
-        at_ms=now_ms,
+        at_ms=moment.now_ms,
         events=written.events,
-        changes=list(written.changes.values()),
+        changes=written.changes,
         leases=list(written.leases.values()),
         things=[*(thing for one in news for thing in one.things), *written.things],
         gone=[*(pair for one in news for pair in one.gone), *written.gone],
