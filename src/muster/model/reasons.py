@@ -7,7 +7,6 @@ Sentences are templates over the facts and are filled in at the edge, when a per
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from enum import Enum
 
 Fact = str | int | float | bool | None | list[str]
@@ -93,7 +92,7 @@ class Reason(Enum):
     RESERVED = (
         Scope.JOB,
         _ROOM | {Happening.RESERVATION_MOVED},
-        "room on {cluster} is reserved for it from t = {start:g} s on",
+        "room on {cluster} is reserved for it from {start} on",
     )
     OVER_SHARE = (
         Scope.QUEUE,
@@ -156,16 +155,14 @@ class Reason(Enum):
         words = self.cases.get(str(facts.get("case")), self.sentence)
         if "unknownPool" in facts:
             words += _UNKNOWN_POOL
-        told = {name: _in_words(fact) for name, fact in facts.items()}
-        if self is Reason.RESERVED and isinstance(start := facts.get("start"), int | float) and start >= _REAL_S:
-            words = words.replace("t = {start:g} s", "{start}")
-            told["start"] = f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%SZ}"
-        return words.format_map(told)
+        return words.format_map({name: _in_words(name, fact) for name, fact in facts.items()})
 
 
-_REAL_S = 100_000_000  # simulations begin at 0 and last for less than three years
 _UNKNOWN_POOL = " (its pool {unknownPool} is not in any cluster it may go to: it counts as a job of the default pool)"
 
 
-def _in_words(fact: Fact) -> Fact:
+def _in_words(name: str, fact: Fact) -> Fact:
+    """A fact as a sentence has it; a moment that nobody put into words is told as it is counted."""
+    if name == "start" and isinstance(fact, int | float):
+        return f"t = {fact:g} s"
     return ", ".join(fact) if isinstance(fact, list) else fact

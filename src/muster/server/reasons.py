@@ -106,7 +106,7 @@ class Reasons:
     def _written_down(self, now_ms: int) -> Mapping[str, Any] | None:
         table, before = self.table(), self._written
         assert table is not None, "a turn was taken"
-        self._is_due = False
+        self._is_due, self._next_ms = False, now_ms + SHORTEST_GAP_MS
         if before is None and not table.waits:
             return None
         if before is not None and now_ms < self._renewed_ms(before) and table.says_the_same(before.table):

@@ -10,7 +10,7 @@ from muster.model.plan import Waiting
 from muster.model.reasons import Reason
 from muster.state.why.standing import Share
 from muster.state.why.table import Wait
-from muster.state.why.words import again, asks, clock, duration, holds
+from muster.state.why.words import again, asks, clock, duration, holds, sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,10 @@ class Brief:
         job, waiting = self.job, self.waiting
         waited = duration(self.now_ms - job.submit_ms)
         yield f"{job.id} ({asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(self.now_ms)}."
-        yield f"{waiting.reason.name}: {waiting.explain()}."
+        yield f"{waiting.reason.name}: {sentence(waiting.reason, waiting.facts)}."
         if self.first is not None:
-            yield f"What holds {self.head} is {self.first.reason.name}: {self.first.explain()}."
+            first = sentence(self.first.reason, self.first.facts)
+            yield f"What holds {self.head} is {self.first.reason.name}: {first}."
         alike = self.alike
         if alike is not None and alike.job not in (job.id, self.head):
             many = f"{alike.jobs} of its queue that ask for the same"

@@ -21,7 +21,7 @@ from muster.model.labels import ANYWHERE
 from muster.model.plan import Plan, Verdicts, Waiting
 from muster.model.reasons import Facts, Reason, Scope
 from muster.state.state import State
-from muster.state.why.words import asks
+from muster.state.why.words import asks, sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Wait:
 
     def explain(self) -> str:
         """The reason as a sentence; nothing where each of many has facts of its own."""
-        return self.reason.explain(self.facts) if self.facts or self.reason is Reason.JUST_EVICTED else ""
+        return sentence(self.reason, self.facts) if self.facts or self.reason is Reason.JUST_EVICTED else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from muster.model.jobs import Profile, TaskGroup
-from muster.model.reasons import Happening, Reason
+from muster.model.reasons import Facts, Happening, Reason
 from muster.model.resources import GPU, PODS, Resources, format_amount
 from muster.state.why.answer import Leaves, Why
 from muster.state.why.helping import Help
@@ -49,9 +49,9 @@ def _sentences(why: Why) -> Iterator[str]:
     job = why.job
     waited = duration(why.now_ms - job.submit_ms)
     yield f"{job.id} ({asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(why.now_ms)}."
-    yield f"{why.waiting.reason.name}: {why.waiting.explain()}."
+    yield f"{why.waiting.reason.name}: {sentence(why.waiting.reason, why.waiting.facts)}."
     if why.first is not None:
-        yield f"What holds {why.ahead.first} is {why.first.reason.name}: {why.first.explain()}."
+        yield f"What holds {why.ahead.first} is {why.first.reason.name}: {sentence(why.first.reason, why.first.facts)}."
     if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
         yield again(why.waiting.reason)
         return
@@ -208,6 +208,14 @@ def duration(span_ms: int) -> str:
         minutes, rest = divmod(span_ms, 60_000)
         return f"{minutes}m" + (f" {rest // 1000}s" if rest // 1000 else "")
     return f"{span_ms / 1000:g}s"
+
+
+def sentence(reason: Reason, facts: Facts) -> str:
+    """A reason, with moments of a real clock as people read them."""
+    start = facts.get("start")
+    if isinstance(start, int | float) and start * 1000 >= _REAL_MS:
+        facts = {**facts, "start": clock(round(start * 1000))}
+    return reason.explain(facts)
 
 
 def asks(profile: Profile) -> str:
