@@ -43,7 +43,8 @@ class _Announcing(uvicorn.Server):
 
 def serve(url: str, *, host: str, port: int, token_file: Path, policy: Policy, limits: Limits) -> None:
     """Run until interrupted. The first admin's token goes into a file that only its owner can read."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # Said to be TCP, or asyncio does not send answers at once and each waits 40 ms for the other side's delayed ACK.
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     store = Store.open(url)

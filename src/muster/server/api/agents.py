@@ -14,6 +14,7 @@ from muster.documents.jobs.known import Known
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
+from muster.server.api.describing import CALL
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
 from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
@@ -31,7 +32,7 @@ _call = msgspec.json.Decoder(Call)
 _encode = msgspec.json.Encoder().encode
 
 
-@router.post("/agents/{cluster}/call", responses={403: {"model": Error}, 422: {"model": Error}, 426: {"model": Error}})
+@router.post("/agents/{cluster}/call", openapi_extra=CALL, responses={426: {"model": Error}})
 async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Response:
     """An agent says what became of its attempts and hears what to start and stop."""
     if not who.speaks_for(cluster):

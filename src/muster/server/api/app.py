@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from muster import __version__
-from muster.server.api import agents, errors, events, fleet, jobs, operations, queues
+from muster.server.api import agents, describing, errors, events, fleet, jobs, operations, queues
+from muster.server.api.doors import only_known
 from muster.server.service import Service
 
 _DESCRIPTION = """One batch scheduler for many clusters.
@@ -28,9 +29,13 @@ def application(service: Service) -> FastAPI:
         yield
         service.close()
 
-    app = FastAPI(title="Muster", version=__version__, description=_DESCRIPTION, lifespan=life)
+    app = FastAPI(
+        title="Muster", version=__version__, description=_DESCRIPTION, lifespan=life, dependencies=[Depends(only_known)]
+    )
     app.state.service = service
     errors.register(app)
     for part in (jobs, queues, fleet, agents, events, operations):
-        app.include_router(part.router)
+        app.include_router(part.router, responses=errors.ANYWHERE)
+    app.include_router(operations.open_router)
+    describing.describe(app)
     return app

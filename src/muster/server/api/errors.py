@@ -44,6 +44,17 @@ class Error(BaseModel):
     error: ErrorBody
 
 
+ANYWHERE: dict[int | str, dict[str, Any]] = {
+    401: {"model": Error, "description": "No token, or one that is not known here"},
+    403: {"model": Error, "description": "The token is not for this"},
+    413: {"model": Error, "description": "The request is too long"},
+    422: {"model": Error, "description": "The request makes no sense; every problem with it"},
+    429: {"model": Error, "description": "Too many requests, or a queue that is full: try again later"},
+    503: {"model": Error, "description": "The store cannot be reached: try again later"},
+}
+"""What every path may answer instead of good news."""
+
+
 class Refused(Exception):
     """The request cannot be fulfilled, and why."""
 
@@ -112,6 +123,8 @@ def _in_words(problems: Sequence[Problem]) -> str:
 
 async def _by_status(_request: Request, err: Exception) -> JSONResponse:
     assert isinstance(err, HTTPException)
+    if err.status_code == 400:  # FastAPI's word for a body that is not even text
+        return answer(422, "body: not JSON", [Problem(field="body", allowed="JSON in UTF-8")])
     return answer(err.status_code, str(err.detail), headers=err.headers)
 
 

@@ -12,6 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from muster.server.access import Who
 from muster.server.api.doors import Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused
+from muster.server.api.shapes import LAST
 from muster.server.service import Service
 from muster.store.rows import EventRow
 
@@ -37,7 +38,9 @@ def asked_for(
     queue: str = "",
     jobSet: str = "",  # noqa: N803  # as it is called in job files
     job: str = "",
-    after: Annotated[int | None, Query(ge=0, description="go on after this event; 0: from the oldest kept")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=LAST, description="go on after this event; 0: from the oldest kept")
+    ] = None,
     last_event_id: Annotated[str, Header(max_length=20)] = "",
 ) -> Asked:
     """What is asked for; refused before anything is sent."""

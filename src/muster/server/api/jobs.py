@@ -10,9 +10,11 @@ from fastapi import APIRouter, Header, Query, Request
 
 from muster.model import events as ev
 from muster.server.access import Who
+from muster.server.api.describing import SUBMISSION
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import (
+    LAST,
     Cancel,
     Cancelled,
     JobDetail,
@@ -32,27 +34,11 @@ from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
-_SUBMIT_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["jobs"],
-                    "additionalProperties": False,
-                    "properties": {"jobs": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
-                }
-            }
-        },
-    }
-}
-
 
 @router.post(
     "/jobs",
     status_code=201,
-    openapi_extra=_SUBMIT_BODY,
+    openapi_extra=SUBMISSION,
     responses={413: {"model": Error}, 422: {"model": Error}, 429: {"model": Error}, 503: {"model": Error}},
 )
 async def submit(
@@ -100,7 +86,7 @@ def jobs(
     user: str = "",
     state: JobState | None = None,
     text: Annotated[str, Query(max_length=253, description="part of an id, a job set or a user")] = "",
-    after: Annotated[int | None, Query(ge=0, description="`next` of the page before")] = None,
+    after: Annotated[int | None, Query(ge=0, le=LAST, description="`next` of the page before")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
     """Jobs, the latest first."""

@@ -16,9 +16,10 @@ from muster.server.api.shapes import ServerStatus, Settings, TokenBody, TokenMad
 from muster.server.metrics import exposition
 
 router = APIRouter(tags=["operations"])
+open_router = APIRouter(tags=["operations"])  # needs no token
 
 
-@router.get("/healthz", response_class=PlainTextResponse, responses={503: {"description": "turns have stopped"}})
+@open_router.get("/healthz", response_class=PlainTextResponse, responses={503: {"description": "turns have stopped"}})
 def health(desk: Desk) -> Response:
     """Whether the server takes turns and its store can be reached."""
     if desk.turns.failure is not None:
