@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
-import httpx2
 import pytest
 import requests
 import schemathesis
@@ -18,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -49,8 +48,8 @@ class Asked:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.token = site.token
         self.session = requests.Session()
-        self.session.headers["Authorization"] = f"Bearer {site.token}"
         site.queue("a")
         site.ask("PUT", "/pools/p", {"nodeSelector": {"tier": "gold"}})
         hello = {"session": "s", "hello": True, "nodes": [{"name": "n", "amounts": {"cpu": "4"}}]}
@@ -62,13 +61,16 @@ class Asked:
         }
 
     def send(self, case: Case) -> None:
-        """Ask, and look at the answer."""
-        case.call_and_validate(base_url=self.site.url, session=self.session, checks=CHECKS, timeout=30)
+        """Ask, and look at the answer. Where headers are to be wrong, the token may be what is wrong."""
+        about = case.meta.components.get(ParameterLocation.HEADER)
+        is_wrong = about is not None and about.mode is GenerationMode.NEGATIVE
+        headers = {} if is_wrong else {"Authorization": f"Bearer {self.token}"}
+        case.call_and_validate(base_url=self.site.url, session=self.session, headers=headers, checks=CHECKS, timeout=30)
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
-    with Site(tmp_path_factory.mktemp("site")) as site:
+    with Site(tmp_path_factory.mktemp("site"), "", "--most-requests", "0", "--most-strangers", "0") as site:
         asked = Asked(site)
         with asked.session:
             yield asked

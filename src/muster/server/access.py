@@ -71,6 +71,10 @@ class Access:
         """Whose token that is, if anyone's."""
         return self._known.get(digest(token))
 
+    def is_known(self, hashed: str) -> bool:
+        """Whether that is the hash of a token of someone."""
+        return hashed in self._known
+
     def add(self, thing: Thing) -> None:
         """A token was made."""
         self._known[thing.name] = _who(thing.body)

@@ -18,6 +18,7 @@ from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
+from muster.model.width import LEVELS
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
 from muster.server.world import Found
 from muster.store.rows import JobRow, Thing
@@ -148,9 +149,9 @@ def classes_in(store: Store) -> dict[str, int]:
     return {**CLASSES, **{thing.name: int(thing.body["value"]) for thing in store.things(CLASS)}}
 
 
-def found_in(store: Store, policy: Policy) -> Found:
+def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -> Found:
     """All that a store knows of the world."""
-    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server")
+    known = Known(classes=classes_in(store), levels=levels, cores_per_gpu=policy.cores_per_gpu, where="this server")
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()

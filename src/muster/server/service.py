@@ -10,7 +10,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
@@ -21,10 +21,12 @@ from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
+from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, settings_in
 from muster.server.leases import Leases
+from muster.server.limits import Limits
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
@@ -44,16 +46,6 @@ NAMELESS = "job"
 _LETTERS = "bcdfghjkmnpqrstvwxz23456789"  # none that are mistaken for another, and no words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one server takes on."""
-
-    most_queued: int = 1_000_000  # in one queue
-    most_jobs: int = 5_000  # in one request
-    most_bytes: int = 32 << 20  # of one request
-    keep_ms: int = 7 * 24 * 3_600_000  # for which what is over is kept
-
-
 class Full(Exception):
     """A queue takes no more jobs now."""
 
@@ -61,8 +53,16 @@ class Full(Exception):
 class Service:
     """A server without its doors."""
 
-    def __init__(self, store: Store, clock: Callable[[], int], policy: Policy, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], int],
+        policy: Policy,
+        limits: Limits = Limits(),  # noqa: B008
+        levels: Mapping[str, int] = LEVELS,
+    ) -> None:
         self.store = store
+        self.levels = levels
         self.limits = limits
         self.policy = policy
         self.clock = clock
@@ -72,7 +72,7 @@ class Service:
         preemption = settings_in(store)["preemption"]
         if preemption is not None:
             self.policy = policy = replace(policy, preemption=Preemption(preemption))
-        found = found_in(store, policy)
+        found = found_in(store, policy, levels)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -80,7 +80,7 @@ class Service:
         self.leases.woken = self.bells.ring
         self._return_pending(found)
         self.world: World = restored(policy, found)
-        self.turns = Turns(self.world, self.leases, self.writer, clock, keep_ms=limits.keep_ms)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, limits)
 
     def _return_pending(self, found: Found) -> None:
         """Reservations of before are gone: who had one stands in line again, and its row says so."""
@@ -141,6 +141,7 @@ class Service:
                 queues=self.queue_names(),
                 clusters=dict(machines.clusters),
                 classes=dict(self.classes),
+                levels=self.levels,
                 cores_per_gpu=self.policy.cores_per_gpu,
                 where="this server",
             )

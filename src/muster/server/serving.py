@@ -10,9 +10,9 @@ from pathlib import Path
 
 import uvicorn
 
-from muster.model.policy import Policy
 from muster.server.api.app import application
-from muster.server.service import Limits, Service
+from muster.server.configuration import Configuration
+from muster.server.service import Service
 from muster.store.store import Store
 
 LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
@@ -41,14 +41,15 @@ class _Announcing(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(url: str, *, host: str, port: int, token_file: Path, policy: Policy, limits: Limits) -> None:
+def serve(configuration: Configuration) -> None:
     """Run until interrupted. The first admin's token goes into a file that only its owner can read."""
+    host, token_file = configuration.host, Path(configuration.token_file)
     # Said to be TCP, or asyncio does not send answers at once and each waits 40 ms for the other side's delayed ACK.
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    store = Store.open(url)
-    service = Service(store, wall_clock, policy, limits)
+    listener.bind((host, configuration.port))
+    store = Store.open(configuration.database)
+    service = Service(store, wall_clock, configuration.policy, configuration.limits, configuration.levels)
     token = service.first_token()
     if token is not None:
         write_secret(token_file, token)

@@ -19,6 +19,7 @@ from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.model.plan import Start
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.limits import Limits
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
@@ -29,8 +30,6 @@ from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
-SILENT_AFTER_MS = 30_000
-LOST_AFTER_MS = 15 * 60_000  # when jobs of a silent cluster that want it run again
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
 TRY_AGAIN_S = 0.5
 
@@ -75,7 +74,7 @@ class Counts:
 class Turns:
     """Takes turns from `start` to `stop`."""
 
-    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], *, keep_ms: int) -> None:
+    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], limits: Limits) -> None:
         self.world = world
         self.leases = leases
         self.counts = Counts()
@@ -87,7 +86,7 @@ class Turns:
         self._is_stopping = False
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
-        self._keep_ms = keep_ms
+        self._limits = limits
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -170,13 +169,13 @@ class Turns:
             for name, line in self.leases.lines.items()
             if name in clusters and not clusters[name].silent and line.seen_ms
         ]
-        soonest = min(heard) + SILENT_AFTER_MS if heard else None
+        soonest = min(heard) + self._limits.silent_ms if heard else None
         if not self.world.reruns:
             return soonest
         silent = [
-            line.seen_ms + LOST_AFTER_MS
+            line.seen_ms + self._limits.lost_ms
             for name, line in self.leases.lines.items()
-            if name in clusters and clusters[name].silent and line.seen_ms + LOST_AFTER_MS > self._now_ms
+            if name in clusters and clusters[name].silent and line.seen_ms + self._limits.lost_ms > self._now_ms
         ]
         return min(silent + ([] if soonest is None else [soonest]), default=None)
 
@@ -210,7 +209,7 @@ class Turns:
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
         self._over.extend((now_ms, event.job) for event in moment.events if isinstance(event, _ENDS))
-        while self._over and self._over[0][0] + self._keep_ms < now_ms:
+        while self._over and self._over[0][0] + self._limits.keep_ms < now_ms:
             name = self._over.popleft()[1]
             self.world.state.jobs.forget(name)
             self.world.reruns.discard(name)
@@ -255,7 +254,9 @@ class Turns:
     def _losses(self, written: Written, now_ms: int) -> Iterable[ev.Event]:
         """Jobs that are to run again because their cluster has been silent for too long."""
         silent = {
-            name for name, line in self.leases.lines.items() if line.seen_ms and line.seen_ms + LOST_AFTER_MS <= now_ms
+            name
+            for name, line in self.leases.lines.items()
+            if line.seen_ms and line.seen_ms + self._limits.lost_ms <= now_ms
         }
         if not silent or not self.world.reruns:
             return
@@ -267,7 +268,7 @@ class Turns:
         """Agents that have said nothing for too long."""
         for name, cluster in self.world.state.machines.clusters.items():
             line = self.leases.lines.get(name)
-            if not cluster.silent and line is not None and line.seen_ms + SILENT_AFTER_MS <= now_ms:
+            if not cluster.silent and line is not None and line.seen_ms + self._limits.silent_ms <= now_ms:
                 yield ev.ClusterSilent(cluster=name, silent=True)
 
     def _queues_of(self, happened: Iterable[ev.Event]) -> dict[str, tuple[str, str]]:

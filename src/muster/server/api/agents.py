@@ -105,7 +105,8 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
     """What the agent is to be told, as soon as there is something."""
     bell = desk.bells.of(cluster)
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(said.wait_s, LONGEST_WAIT_S)
+    # An agent that waits is heard of often enough not to be taken for a silent one.
+    until = loop.time() + min(said.wait_s, LONGEST_WAIT_S, desk.limits.silent_ms / 3000)
     while True:
         bell.clear()
         wanted = desk.leases.to_tell(cluster, MOST_TOLD)
@@ -121,7 +122,8 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
 def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) -> Answer:
     starting = [row for row in rows if row.state != STOPPING]
     specs = desk.store.specs({row.job for row in starting})
-    known = Known(classes=dict(desk.classes), cores_per_gpu=desk.policy.cores_per_gpu)  # any queue and cluster
+    # any queue and cluster
+    known = Known(classes=dict(desk.classes), levels=desk.levels, cores_per_gpu=desk.policy.cores_per_gpu)
     leases = [_lease(row, specs[row.job], known) for row in starting]
     stops = [Stop(job=row.job, attempt=row.attempt, reason=row.reason) for row in rows if row.state == STOPPING]
     number = desk.leases.note_answer(cluster, session, rows)

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from muster import __version__
 from muster.server.api import agents, describing, errors, events, fleet, jobs, operations, queues
 from muster.server.api.doors import only_known
+from muster.server.api.gate import Gate
 from muster.server.service import Service
 
 _DESCRIPTION = """One batch scheduler for many clusters.
@@ -38,4 +39,5 @@ def application(service: Service) -> FastAPI:
         app.include_router(part.router, responses=errors.ANYWHERE)
     app.include_router(operations.open_router)
     describing.describe(app)
+    app.add_middleware(Gate, service=service)
     return app

@@ -39,7 +39,6 @@ router = APIRouter(prefix="/api/v1", tags=["jobs"])
     "/jobs",
     status_code=201,
     openapi_extra=SUBMISSION,
-    responses={413: {"model": Error}, 422: {"model": Error}, 429: {"model": Error}, 503: {"model": Error}},
 )
 async def submit(
     request: Request,
@@ -51,7 +50,7 @@ async def submit(
 
     The same Idempotency-Key again is answered with the jobs of the first time.
     """
-    decoded = await _body(request, desk.limits.most_bytes)
+    decoded = await _body(request)
     given = decoded.get("jobs") if isinstance(decoded, dict) else None
     if not isinstance(decoded, dict) or not isinstance(given, list) or not given or set(decoded) != {"jobs"}:
         allowed = 'one or more jobs: {"jobs": [{…}, …]}, and nothing else'
@@ -63,16 +62,10 @@ async def submit(
     return SubmitAnswer(jobs=[Submitted(id=job_id, name=name) for job_id, name in taken])
 
 
-async def _body(request: Request, most: int) -> Any:
-    """What was sent, if it is JSON and not too much of it."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Refused(413, f"a request of more than {most} bytes is not allowed: submit in several")
-        parts.append(part)
+async def _body(request: Request) -> Any:
+    """What was sent, if it is JSON."""
     try:
-        return msgspec.json.decode(b"".join(parts))
+        return msgspec.json.decode(await request.body())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
 
