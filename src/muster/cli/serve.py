@@ -37,7 +37,6 @@ def run_server(*, config: str | None, limits: Mapping[str, int | str | None], **
     """Run until interrupted; the exit code. What is said here wins over the configuration."""
     from muster.model.errors import MusterError
     from muster.server.configuration import Configuration, read_configuration
-    from muster.server.serving import serve
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -48,6 +47,8 @@ def run_server(*, config: str | None, limits: Mapping[str, int | str | None], **
     except (MusterError, _Wrong) as err:
         print(f"{config}: {err}" if isinstance(err, MusterError) else err, file=sys.stderr)
         return BAD_INPUT
+    from muster.server.serving import serve  # what is wrong is said at once, before anything heavy is loaded
+
     try:
         serve(_at_home(read))
     except (MusterError, OSError) as err:
