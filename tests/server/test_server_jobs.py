@@ -95,6 +95,23 @@ def test_an_array_is_one_job_for_each_index(site: Site) -> None:
     assert [job_id.rpartition("-")[0] for job_id in ids] == [f"sweep-{index}" for index in range(5)]
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
+def test_jobs_of_one_submission_start_in_the_order_of_the_list_and_of_the_index(site: Site, restarted: bool) -> None:
+    site.ask("PATCH", "/settings", {"paused": True})
+    names = ["zebra", "ant", "mole", "bee"]
+    ids = site.submit(*({"name": name, "queue": "a", "cpu": 1} for name in names))
+    ids += site.submit({"name": "sweep", "queue": "a", "cpu": 1, "array": "0-11"}, {"queue": "a", "cpu": 2})
+    if restarted:
+        site.server.end(signal.SIGKILL)
+        site.start()
+    site.agent(nodes="1xcpu=2,memory=8Gi", seconds=0)
+    site.ask("PATCH", "/settings", {"paused": False})
+    site.wait(ids)
+
+    began = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines()]
+    assert [job for what, job, _, _ in began if what == "began"] == ids
+
+
 def test_what_comes_after_an_array_waits_for_all_of_it(site: Site) -> None:
     *parts, last = site.submit(
         {"name": "part", "queue": "a", "cpu": 1, "array": "0-3"},

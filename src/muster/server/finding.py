@@ -158,7 +158,7 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
     for row in store.unfinished():
         spec = spec_of(row.spec, known)
         as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
-        job = as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())))
+        job = replace(as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ()))), number=row.seq)
         jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
         if spec.on_lost is OnLost.RERUN:
             reruns.add(row.id)

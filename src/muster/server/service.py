@@ -170,13 +170,15 @@ class Service:
         self._check_room(specs)
         rows = self._rows(specs, who, keys)
         try:
-            self._write(rows)
+            last = self._write(rows)
         except AlreadyThere:
             if keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
             raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
-        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]))
+        first = last - len(rows) + 1  # jobs stand in line by the numbers the store gave them
+        jobs = (replace(job, number=first + place) for place, (_, job) in enumerate(rows))
+        self.turns.put(News(events=[ev.JobSubmitted(job=job) for job in jobs]))
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
 
     def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
@@ -237,7 +239,8 @@ class Service:
             raise DocumentError(tuple(problems))
         return found
 
-    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> None:
+    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> int:
+        """Have the jobs written, each with an event of its own; the number of the last."""
         events = [
             NewEvent(
                 kind="submitted",
@@ -249,7 +252,7 @@ class Service:
             for _, job in rows
         ]
         batch = Batch(at_ms=rows[0][1].submit_ms, jobs=[row for row, _ in rows], events=events)
-        self.writer.put(batch).result()
+        return self.writer.put(batch).result()
 
     def set(self, who: Who, *, paused: bool | None, preemption: Preemption | None) -> None:
         """An operator pauses the server, or says whether turns may evict jobs."""
