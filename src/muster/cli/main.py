@@ -10,6 +10,7 @@ import typer
 
 from muster.cli import db, remote
 from muster.cli.declaring import evaluate_annotations, without_options
+from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
 
 app = typer.Typer(
@@ -339,12 +340,9 @@ def agent(
     ledger: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where attempts are written down before they begin.")
     ] = None,
-    server_url: Annotated[str, typer.Option("--server", envvar="MUSTER_SERVER", metavar="URL")] = (
-        "http://127.0.0.1:8642"
-    ),
-    token_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file with its token; else MUSTER_TOKEN, else the user's own.")
-    ] = None,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
 ) -> None:
     """Run an agent: it calls the server, starts what it is told to and tells what became of it.
 
@@ -361,8 +359,9 @@ def agent(
             nodes=nodes,
             seconds=seconds,
             ledger=ledger,
-            server_url=server_url,
+            server=server,
             token_file=token_file,
+            context=context,
         )
     )
 

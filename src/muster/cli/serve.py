@@ -96,13 +96,22 @@ def _at_home(configuration: Configuration) -> Configuration:
 
 
 def run_agent(
-    kind: str, *, cluster: str, nodes: str, seconds: float, ledger: str | None, server_url: str, token_file: str | None
+    kind: str,
+    *,
+    cluster: str,
+    nodes: str,
+    seconds: float,
+    ledger: str | None,
+    server: str,
+    token_file: str,
+    context: str,
 ) -> int:
-    """Run until interrupted; the exit code."""
+    """Run until interrupted; the exit code. Server and token are those that other commands would use."""
     from muster.agent.calling import Caller, Refused
     from muster.agent.simulated import Ledger, Simulated, made_up
     from muster.model.errors import InvalidValue
     from muster.model.resources import GPU, parse_amount
+    from muster.sdk.contexts import ContextsError, Said, meant
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     read = _NODES.fullmatch(nodes)
@@ -113,16 +122,16 @@ def run_agent(
             raise InvalidValue(nodes, "nodes such as 4xcpu=8,memory=32Gi")
         for name, amount in amounts.items():
             parse_amount(GPU if name == "gpu" else name, amount)
-        token = _token(token_file)
-    except (InvalidValue, OSError) as err:
-        print(f"--nodes {nodes}: {err}" if isinstance(err, InvalidValue) else str(err), file=sys.stderr)
+        to = meant(Said(server=server, token_file=token_file, context=context))
+    except (InvalidValue, ContextsError) as err:
+        print(f"--nodes {nodes}: {err}" if getattr(err, "value", None) == nodes else str(err), file=sys.stderr)
         return BAD_INPUT
     machines = Simulated(
         made_up(count, amounts, cluster), seconds=seconds, ledger=Ledger(Path(ledger) if ledger else None)
     )
-    machines.caller = caller = Caller(server_url, token, cluster, machines)
+    machines.caller = caller = Caller(to.server, to.token, cluster, machines)
     try:
-        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {server_url}"))
+        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {to.server}"))
     except Refused as err:
         print(f"the server refuses this agent: {err}", file=sys.stderr)
         return FAILED
@@ -136,12 +145,3 @@ async def _until_told(caller: Caller, greeting: str) -> None:
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await caller.run(lambda: print(greeting, flush=True))
-
-
-def _token(token_file: str | None) -> str:
-    """The agent's token: from its file, its environment, or the file of this user's own server."""
-    given = os.environ.get("MUSTER_TOKEN")
-    if token_file is None and given:
-        return given
-    path = Path(token_file) if token_file else state_folder() / "token"
-    return path.read_text(encoding="utf-8").strip()

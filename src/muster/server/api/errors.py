@@ -121,8 +121,17 @@ def _in_words(problems: Sequence[Problem]) -> str:
     return f"{first.field}:{given} {first.allowed}{more}".replace(":  ", ": ")
 
 
-async def _by_status(_request: Request, err: Exception) -> JSONResponse:
+async def _by_status(request: Request, err: Exception) -> JSONResponse:
     assert isinstance(err, HTTPException)
+    path = request.url.path
+    if err.status_code == 404:
+        allowed = "a path of /docs; a name in it has letters, digits, '.', '_' and '-', and no '/'"
+        message = f"there is nothing at {path}: {allowed}"
+        return answer(404, message, [Problem(field="path", value=path, allowed=allowed)])
+    if err.status_code == 405:
+        allowed = (err.headers or {}).get("Allow", "")
+        problem = Problem(field="method", value=request.method, allowed=allowed)
+        return answer(405, f"{request.method} is not allowed at {path}: {allowed} is", [problem], err.headers)
     if err.status_code == 400:  # FastAPI's word for a body that is not even text
         return answer(422, "body: not JSON", [Problem(field="body", allowed="JSON in UTF-8")])
     return answer(err.status_code, str(err.detail), headers=err.headers)

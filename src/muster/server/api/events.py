@@ -51,7 +51,9 @@ def asked_for(
         raise Refused(422, f"Last-Event-ID: {last_event_id!r} is not the id of an event", [problem])
     if last_event_id:
         after = int(last_event_id)
-    asked = Asked(queue, jobSet, job, desk.store.last_seq() if after is None else after)
+    if after is None:
+        after = desk.store.last_seq()
+    asked = Asked(queue, jobSet, job, after or desk.store.oldest_seq() - 1)
     _page(desk, asked, 1)  # raises Expired where that is too old
     return asked
 

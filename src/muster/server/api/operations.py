@@ -46,6 +46,7 @@ def status(desk: Desk, _who: Asking) -> ServerStatus:
         store_down=counts.is_down,
         paused=desk.world.is_paused,
         preemption=desk.policy.preemption.value,
+        most_jobs=desk.limits.most_jobs,
     )
 
 

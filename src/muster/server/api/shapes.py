@@ -235,7 +235,7 @@ class UserView(UserBody):
 
 
 class ServerStatus(Shape):
-    """How the server is."""
+    """How the server is. `most_jobs`: so many it takes in one request."""
 
     version: str
     turns: int
@@ -243,3 +243,4 @@ class ServerStatus(Shape):
     store_down: bool
     paused: bool
     preemption: Literal["on", "off", "dry-run"]
+    most_jobs: int
