@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -37,6 +38,7 @@ from muster.store.writer import Writer
 
 TIDY_EVERY_S = 60.0
 FORGOTTEN_AT_ONCE = 2_000  # rows of a kind
+PATIENCE_S = 20.0  # for a turn: whoever waits longer would only keep a thread from others
 PAUSE_S = 0.05  # so that turns can write in between
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,7 @@ class Service:
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
         self.leases = Leases(found.leases)
+        self._coming: Counter[str] = Counter()  # jobs by queue that were let in and are not in the world yet
         self.leases.woken = self.bells.ring
         self._return_pending(found)
         self.world: World = restored(policy, found)
@@ -167,18 +170,24 @@ class Service:
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
             return known
-        self._check_room(specs)
-        rows = self._rows(specs, who, keys)
+        asked = Counter(spec.queue for spec in specs)
+        self._check_room(asked)
         try:
+            rows = self._rows(specs, who, keys)
             last = self._write(rows)
         except AlreadyThere:
+            self._arrived(asked)
             if keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
+            raise
+        except BaseException:
+            self._arrived(asked)
             raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
         first = last - len(rows) + 1  # jobs stand in line by the numbers the store gave them
         jobs = (replace(job, number=first + place) for place, (_, job) in enumerate(rows))
-        self.turns.put(News(events=[ev.JobSubmitted(job=job) for job in jobs]))
+        news = News(events=[ev.JobSubmitted(job=job) for job in jobs], taken=lambda: self._arrived(asked))
+        self.turns.put(news, is_durable=True)
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
 
     def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
@@ -199,15 +208,19 @@ class Service:
             raise DocumentError((Problem("key", 0, message),))
         return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
 
-    def _check_room(self, specs: Sequence[JobSpec]) -> None:
-        asked: dict[str, int] = {}
-        for spec in specs:
-            asked[spec.queue] = asked.get(spec.queue, 0) + 1
+    def _check_room(self, asked: Counter[str]) -> None:
+        """Raise Full unless there is room; then so many are on their way until they have `_arrived`."""
         with self.world.lock:
             for queue, many in asked.items():
-                queued = self.world.state.jobs_in(queue)
+                queued = self.world.state.jobs_in(queue) + self._coming[queue]
                 if queued + many > self.limits.most_queued:
                     raise Full(f"queue {queue!r} has {queued} jobs, and {self.limits.most_queued} is the most it takes")
+            self._coming.update(asked)
+
+    def _arrived(self, asked: Counter[str]) -> None:
+        """Jobs that were on their way are in the world, or will never be."""
+        with self.world.lock:
+            self._coming.subtract(asked)
 
     def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         now_ms = self.turns.now_ms()
@@ -260,13 +273,14 @@ class Service:
         things = [
             Thing(kind=SETTING, name=name, body={"value": value}) for name, value in given.items() if value is not None
         ]
+        self.change([], who, "settings", given, things=things).result(PATIENCE_S)
         with self.world.lock:
             if paused is not None:
                 self.world.is_paused = paused
             if preemption is not None:
                 self.policy = replace(self.policy, preemption=preemption)
                 self.world.set_preemption(preemption)
-        self.change([], who, "settings", given, things=things).result()
+        self.turns.put(News(), is_durable=True)  # decided anew, with what is set now
 
     # -- changing ------------------------------------------------------------------------------------------
 

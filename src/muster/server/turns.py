@@ -51,7 +51,8 @@ class Heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Something that happened, with the rows that go with it. `done` is resolved once its turn is durable."""
+    """Something that happened, with the rows that go with it. `done` is resolved once its turn is durable; `taken` is
+    called as soon as the world knows of it."""
 
     events: Sequence[ev.Event] = ()
     heard: Heard | None = None
@@ -59,6 +60,7 @@ class News:
     gone: Sequence[tuple[str, str]] = ()
     audit: Sequence[AuditRow] = ()
     done: Future[int] = field(default_factory=Future)
+    taken: Callable[[], None] | None = None
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class Turns:
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
+        self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -101,11 +104,14 @@ class Turns:
             self._changed.notify_all()
         self._thread.join()
 
-    def put(self, news: News) -> Future[int]:
-        """Have something considered in the next turn."""
+    def put(self, news: News, *, is_durable: bool = False) -> Future[int]:
+        """Have something considered in the next turn. While the store is down, only what is durable already."""
         with self._changed:
-            if self.failure is not None:
-                news.done.set_exception(self.failure)
+            refused = self.failure
+            if refused is None and self.counts.is_down and not is_durable:
+                refused = StoreDown("turns wait for it")
+            if refused is not None:
+                news.done.set_exception(refused)
                 return news.done
             self._news.append(news)
             self._changed.notify_all()
@@ -192,6 +198,9 @@ class Turns:
             for event in moment.events:
                 if not isinstance(event, ev.JobSubmitted):  # written down before it was heard of here
                     written.add(event, queues)
+            for one in news:
+                if one.taken is not None:
+                    one.taken()
             self.counts.actions.update(type(action).__name__.lower() for action in moment.plan.actions)
             self._forget(moment, now_ms)
         decided = monotonic()
@@ -201,6 +210,8 @@ class Turns:
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        while self._lost:  # should one be there after all, it must say what it has and stop that
+            self.leases.end_session(self._lost.pop())
         for one in news:
             one.done.set_result(seq)
         self._last_turn = monotonic()
@@ -262,6 +273,7 @@ class Turns:
             return
         for row in list(self.leases.live.values()):
             if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
+                self._lost.add(row.cluster)
                 yield from _lost(row, written, now_ms)
 
     def _silences(self, now_ms: int) -> Iterable[ev.Event]:

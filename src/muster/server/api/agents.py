@@ -19,7 +19,7 @@ from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
 from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
 from muster.server.leases import STOPPING, revision
-from muster.server.service import Service
+from muster.server.service import PATIENCE_S, Service
 from muster.server.turns import Heard, News
 from muster.store.rows import LeaseRow, Thing
 
@@ -68,7 +68,8 @@ async def _take_in(desk: Service, cluster: str, said: Call) -> None:
         return
     heard = Heard(cluster=cluster, reports=said.reports, is_all=said.hello)
     news = News(events=events, heard=heard, things=things, gone=gone)
-    await asyncio.wrap_future(desk.turns.put(news))
+    # Shielded: who is not waited for any longer is considered all the same.
+    await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(desk.turns.put(news))), PATIENCE_S)
 
 
 def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], list[Thing], list[tuple[str, str]]]:

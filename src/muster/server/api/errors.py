@@ -78,6 +78,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _by_status)
     app.add_exception_handler(Expired, _expired)
     app.add_exception_handler(StoreDown, _down)
+    app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(Exception, _broken)
 
 
@@ -143,6 +144,11 @@ async def _expired(_request: Request, err: Exception) -> JSONResponse:
 
 async def _down(_request: Request, err: Exception) -> JSONResponse:
     return answer(503, f"the store cannot be reached, nothing was changed: {err}", headers=_LATER)
+
+
+async def _late(_request: Request, _err: Exception) -> JSONResponse:
+    message = "the store takes too long: what you asked for will be done once it answers; asking again does no harm"
+    return answer(503, message, headers=_LATER)
 
 
 async def _broken(request: Request, err: Exception) -> JSONResponse:

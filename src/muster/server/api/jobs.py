@@ -28,7 +28,7 @@ from muster.server.api.shapes import (
     Why,
 )
 from muster.server.finding import HOLD
-from muster.server.service import Full, Service
+from muster.server.service import PATIENCE_S, Full, Service
 from muster.state.why import paragraph
 from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
@@ -135,7 +135,7 @@ def cancel(body: Cancel, desk: Desk, who: Asking) -> Cancelled:
     alive = [row.id for row in rows if row.end_ms is None]
     if alive:
         events = [ev.JobCancelled(job=name) for name in alive]
-        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result()
+        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result(PATIENCE_S)
     return Cancelled(jobs=[name for name in alive if _job(desk, name).state == "cancelled"])
 
 
@@ -159,7 +159,8 @@ def change(job_id: str, body: JobPatch, desk: Desk, who: Asking) -> JobView:
             )
         changes["priority_class"] = desk.classes[body.priority_class]
     if changes:
-        desk.change([ev.JobChanged(job=job_id, changes=changes)], who, "reprioritise", {"job": job_id}).result()
+        changed = ev.JobChanged(job=job_id, changes=changes)
+        desk.change([changed], who, "reprioritise", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, job_id)))
 
 
@@ -169,7 +170,7 @@ def hold(job_id: str, desk: Desk, who: Asking) -> JobView:
     row = _queued(desk, job_id, who)
     thing = Thing(kind=HOLD, name=job_id, body={"by": who.name})
     held = ev.JobChanged(job=job_id, changes={"held_by": who.name})
-    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result()
+    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
@@ -178,7 +179,7 @@ def release(job_id: str, desk: Desk, who: Asking) -> JobView:
     """Let a job go that was held back."""
     row = _queued(desk, job_id, who)
     released = ev.JobChanged(job=job_id, changes={"held_by": ""})
-    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result()
+    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
@@ -189,7 +190,7 @@ def preempt(job_id: str, desk: Desk, who: Admin) -> JobView:
     if row.state != "running":
         raise Refused(409, f"{job_id} is {row.state}: only a running job can be preempted")
     stopped = ev.JobRequeued(job=job_id, attempt=row.attempt, cause="preempted")
-    desk.change([stopped], who, "preempt", {"job": job_id}).result()
+    desk.change([stopped], who, "preempt", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, job_id)))
 
 

@@ -14,13 +14,14 @@ from muster.server.api.doors import Admin, Asking, Desk
 from muster.server.api.errors import Error, not_found
 from muster.server.api.shapes import ServerStatus, Settings, TokenBody, TokenMade, TokenView, TurnView
 from muster.server.metrics import exposition
+from muster.server.service import PATIENCE_S
 
 router = APIRouter(tags=["operations"])
 open_router = APIRouter(tags=["operations"])  # needs no token
 
 
 @open_router.get("/healthz", response_class=PlainTextResponse, responses={503: {"description": "turns have stopped"}})
-def health(desk: Desk) -> Response:
+async def health(desk: Desk) -> Response:
     """Whether the server takes turns and its store can be reached."""
     if desk.turns.failure is not None:
         return PlainTextResponse("turns have stopped: see the log\n", status_code=503)
@@ -79,7 +80,7 @@ def make_token(body: TokenBody, desk: Desk, who: Admin) -> TokenMade:
     owner = Who(name=body.name, is_admin=body.admin, queues=queues, cluster=body.cluster)
     token = new_token()
     thing = as_thing(owner, token)
-    desk.change([], who, "token made", {"token": thing.name[:12], "for": body.name}, things=[thing]).result()
+    desk.change([], who, "token made", {"token": thing.name[:12], "for": body.name}, things=[thing]).result(PATIENCE_S)
     desk.access.add(thing)
     return TokenMade(token=token, **_view(thing.name[:12], owner))
 
@@ -93,10 +94,11 @@ def tokens(desk: Desk, _who: Admin) -> list[TokenView]:
 @router.delete("/api/v1/tokens/{token_id}", status_code=204, responses={404: {"model": Error}})
 def remove_token(token_id: str, desk: Desk, who: Admin) -> None:
     """Take a token back."""
-    hashed = desk.access.remove(token_id) if len(token_id) == 12 else None
+    hashed = desk.access.hash_of(token_id) if len(token_id) == 12 else None
     if hashed is None:
         raise not_found("token", token_id)
-    desk.change([], who, "token removed", {"token": token_id}, gone=[(KIND, hashed)]).result()
+    desk.change([], who, "token removed", {"token": token_id}, gone=[(KIND, hashed)]).result(PATIENCE_S)
+    desk.access.remove(hashed)
 
 
 def _view(short: str, who: Who) -> dict[str, Any]:

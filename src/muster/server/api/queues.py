@@ -15,7 +15,7 @@ from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
 from muster.server.finding import CLASS, queue_thing, user_thing
-from muster.server.service import Service
+from muster.server.service import PATIENCE_S, Service
 from muster.server.world import Shared
 from muster.store.rows import Thing
 
@@ -45,7 +45,7 @@ def queue(name: NamePath, desk: Desk, who: Asking) -> QueueView:
 def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueView:
     """Make a queue, or replace the settings of one."""
     made = Queue(name=name, weight=_weight(body), quota=_quota(body), cordoned=body.cordoned)
-    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result()
+    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result(PATIENCE_S)
     return _known(desk, name)
 
 
@@ -60,7 +60,7 @@ def put_user(name: NamePath, body: UserBody, desk: Desk, who: Admin) -> UserView
     """Say what all jobs of a user together may hold."""
     made = User(name=name, quota=_quota(body))
     thing = user_thing(made)
-    desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result()
+    desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result(PATIENCE_S)
     return UserView(name=name, **thing.body)
 
 
@@ -77,7 +77,7 @@ def put_class(name: NamePath, body: ClassBody, desk: Desk, who: Admin) -> ClassV
         problem = Problem(field="value", value=str(body.value), allowed="0: the default class has no other value")
         raise Refused(422, f"value: {body.value} is not allowed: {problem.allowed}", [problem])
     thing = Thing(kind=CLASS, name=name, body={"value": body.value})
-    desk.change([], who, "priority class", {"class": name, "value": body.value}, things=[thing]).result()
+    desk.change([], who, "priority class", {"class": name, "value": body.value}, things=[thing]).result(PATIENCE_S)
     desk.classes[name] = body.value
     return ClassView(name=name, value=body.value)
 
