@@ -6,12 +6,10 @@ and ends into a ledger outside of Muster, and that is what counts. `MUSTER_KILLS
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -19,6 +17,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from ledger import Ledger
 from serving import PATIENCE_S, Site
 
 KILLS = int(os.environ.get("MUSTER_KILLS", "30")) // 2
@@ -61,11 +60,7 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
         states = _ends(site, acknowledged)
 
     assert states == {"succeeded": KILLS * BATCHES * JOBS}
-    lines = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines() if line[-1:] == "]"]
-    began = Counter((job, attempt) for what, job, attempt, _ in lines if what == "began")
-    succeeded = Counter(job for what, job, _, result in lines if (what, result) == ("ended", "succeeded"))
-    assert {attempt for attempt, times in began.items() if times > 1} == set()
-    assert succeeded == Counter(acknowledged)
+    Ledger.read(site.ledger()).check_each_once(acknowledged)
 
 
 def _submit_all(site: Site, number: int, answered: Queue[int]) -> list[str]:
