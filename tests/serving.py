@@ -101,18 +101,9 @@ class Site:
         """Start a simulated agent with a ledger of its own; `url`: where it finds the server."""
         process = Process(
             [
-                *(
-                    "agent",
-                    "--cluster",
-                    cluster,
-                    "--nodes",
-                    nodes,
-                    "--seconds",
-                    str(seconds),
-                    "--server",
-                    url or self.url,
-                ),
-                *("--token-file", str(self.token_file), "--ledger", str(self.ledger(cluster))),
+                *("agent", "--cluster", cluster, "--nodes", nodes, "--seconds", str(seconds)),
+                *("--server", url or self.url, "--token-file", str(self.token_file)),
+                *("--ledger", str(self.ledger(cluster))),
             ],
             "is connected",
             self.folder / f"agent-{cluster}.log",
