@@ -12,6 +12,7 @@ from muster.server.api import agents, describing, errors, events, fleet, jobs, o
 from muster.server.api.doors import only_known
 from muster.server.api.gate import Gate
 from muster.server.service import Service
+from muster.server.tail import Tail
 
 _DESCRIPTION = """One batch scheduler for many clusters.
 
@@ -24,10 +25,13 @@ def application(service: Service) -> FastAPI:
     """The HTTP side of a server; the service begins and ends with it."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncIterator[None]:
         service.bells.ring_in_this_loop()
         service.start()
+        app.state.tail = tail = Tail(service.store)
+        tail.start()
         yield
+        tail.stop()
         service.close()
 
     app = FastAPI(

@@ -79,7 +79,7 @@ async def events(
 
 async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) -> AsyncIterator[EventRow | None]:
     """Events as they come; None now and then while there are none."""
-    quiet_s = 0.0
+    quiet_s, tail = 0.0, request.app.state.tail
     while not desk.is_closing and not await request.is_disconnected():
         last = await asyncio.to_thread(desk.store.last_seq)
         rows = await asyncio.to_thread(_page, desk, asked, PAGE)
@@ -91,8 +91,8 @@ async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) 
         asked = asked._replace(after=max(last, rows[-1].seq if rows else 0))
         if not follow:
             return
-        newest = await asyncio.to_thread(desk.store.wait, asked.after, LOOK_EVERY_S)
-        quiet_s = 0.0 if newest > asked.after else quiet_s + LOOK_EVERY_S
+        has_news = await tail.wait(asked.after, LOOK_EVERY_S)
+        quiet_s = 0.0 if has_news else quiet_s + LOOK_EVERY_S
         if quiet_s >= HEARTBEAT_S:
             quiet_s = 0.0
             yield None
