@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.backlog import backlog
 from bench.calibration import calibration
 from bench.classes import class_preemption
 from bench.elastic import elastic
@@ -19,6 +20,7 @@ from bench.pools import pools
 from bench.preemption import preemption
 from bench.races import races
 from bench.requests import job_requests
+from bench.serving import throughput
 from bench.simulate import simulate
 from bench.store import store
 from bench.turns import fill
@@ -41,6 +43,8 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "races": races,
     "job-requests": job_requests,
     "store": store,
+    "throughput": throughput,
+    "backlog": backlog,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

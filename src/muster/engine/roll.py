@@ -24,7 +24,7 @@ from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
 from muster.model.jobs import Job, Profile
-from muster.model.names import name_key
+from muster.model.names import NameKey, name_key
 from muster.model.resources import Weights
 from muster.model.snapshot import Lane, Snapshot
 from muster.model.width import FREEZING_MS, NORMAL
@@ -116,7 +116,7 @@ class Roll:
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
-        self._run: tuple[int, int, str, int] = (NONE, NONE, "", 0)  # the last that came in order, and its rank
+        self._run: tuple[int, int, NameKey, int] = (NONE, NONE, name_key(""), 0)  # who came in order last, and its rank
         self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
@@ -398,7 +398,7 @@ class Roll:
             self._newest, rank = job.submit_ms, 0
         elif job.submit_ms != submit_ms or not _is_next(job, number, last):
             return 0
-        self._run = (job.submit_ms, job.number, job.id, rank + RANK_STEP)
+        self._run = (job.submit_ms, job.number, job.key, rank + RANK_STEP)
         return rank + RANK_STEP
 
     def _before(self, job: Job, lane: int) -> int:
@@ -462,9 +462,9 @@ class Roll:
         self._free_lanes.append(lane)
 
 
-def _is_next(job: Job, number: int, last: str) -> bool:
-    """Whether the job comes behind one of its moment that has this number and id."""
-    return job.number > number or (job.number == number and job.key > name_key(last))
+def _is_next(job: Job, number: int, last: NameKey) -> bool:
+    """Whether the job comes behind one of its moment that has this number and name."""
+    return job.number > number or (job.number == number and job.key > last)
 
 
 def _is_special(job: Job) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from muster.agent.protocol import NodeReport
 from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
@@ -20,6 +22,7 @@ from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.model.width import LEVELS
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
+from muster.server.naming import number_of
 from muster.server.world import Found
 from muster.store.rows import JobRow, Thing
 from muster.store.store import Store
@@ -151,15 +154,19 @@ def classes_in(store: Store) -> dict[str, int]:
 
 def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -> Found:
     """All that a store knows of the world."""
-    known = Known(classes=classes_in(store), levels=levels, cores_per_gpu=policy.cores_per_gpu, where="this server")
+    reader = reader_of_kept(classes_in(store), policy, levels)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()
     for row in store.unfinished():
-        spec = spec_of(row.spec, known)
-        as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
-        job = replace(as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ()))), number=row.seq)
-        jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
+        spec = spec_of(row.spec, reader)
+        after = tuple(row.spec.get("after", ()))
+        job = spec.job(row.id, row.submit_ms, after, user=row.user, number=number_of(row.id))
+        if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
+            job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
+        if row.id in held_by:
+            job = replace(job, held_by=held_by[row.id])
+        jobs.append((job, structs.replace(row, spec={})))  # a million of these would be too many
         if spec.on_lost is OnLost.RERUN:
             reruns.add(row.id)
     return Found(
@@ -176,10 +183,16 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
     )
 
 
-def spec_of(document: Mapping[str, Any], known: Known) -> JobSpec:
+def reader_of_kept(classes: Mapping[str, int], policy: Policy, levels: Mapping[str, int]) -> JobReader:
+    """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
+    known = Known(classes=dict(classes), levels=levels, cores_per_gpu=policy.cores_per_gpu, where="this server")
+    return JobReader(known)
+
+
+def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:
     """A job that was read before, from what the store keeps of it."""
-    (spec,) = read_jobs([document], known)
-    return next(spec.each())
+    spec = reader.read_one(document)
+    return spec if spec.indices is None else next(spec.each())
 
 
 def _over(store: Store, jobs: Iterable[Job]) -> dict[str, str]:

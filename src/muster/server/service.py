@@ -7,7 +7,6 @@ a turn, whose rows are durable before the answer.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -16,7 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost, as_document
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
@@ -25,31 +24,27 @@ from muster.model.policy import Policy, Preemption
 from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.bells import Bells
-from muster.server.finding import SETTING, classes_in, found_in, settings_in
+from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
+from muster.server.naming import Names
+from muster.server.room import Room
+from muster.server.specs import Specs
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
 from muster.store.errors import AlreadyThere, StoreDown
+from muster.store.forgetting import Ends
 from muster.store.rows import AuditRow, JobChange, JobRow, NewEvent, Thing
 from muster.store.store import Store
 from muster.store.writer import Writer
 
 TIDY_EVERY_S = 60.0
-FORGOTTEN_AT_ONCE = 2_000  # rows of a kind
+FORGOTTEN_AT_ONCE = 5_000  # rows of a kind
 PATIENCE_S = 20.0  # for a turn: whoever waits longer would only keep a thread from others
-PAUSE_S = 0.05  # so that turns can write in between
+PAUSE_S = 0.02  # so that turns can write in between
 
 log = logging.getLogger(__name__)
-
-NAMELESS = "job"
-
-_LETTERS = "bcdfghjkmnpqrstvwxz23456789"  # none that are mistaken for another, and no words
-
-
-class Full(Exception):
-    """A queue takes no more jobs now."""
 
 
 class Service:
@@ -79,11 +74,14 @@ class Service:
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
         self.leases = Leases(found.leases)
-        self._coming: Counter[str] = Counter()  # jobs by queue that were let in and are not in the world yet
         self.leases.woken = self.bells.ring
         self._return_pending(found)
+        self.room = Room(store.count_jobs(), limits.most_queued)
         self.world: World = restored(policy, found)
-        self.turns = Turns(self.world, self.leases, self.writer, clock, limits)
+        self._reader = JobReader(self.known())
+        self._names = Names()
+        self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, limits)
 
     def _return_pending(self, found: Found) -> None:
         """Reservations of before are gone: who had one stands in line again, and its row says so."""
@@ -118,11 +116,18 @@ class Service:
         """What is over and older than it is kept leaves the store, a little at a time."""
         while not self._is_closing.wait(min(self.limits.keep_ms / 4000, TIDY_EVERY_S)):
             try:
-                while self.store.forget(self.clock() - self.limits.keep_ms, FORGOTTEN_AT_ONCE):
+                while self._forget_some():
                     if self._is_closing.wait(PAUSE_S):
                         return
             except StoreDown as err:
                 log.warning("what is over cannot be forgotten now: %s", err)
+
+    def _forget_some(self) -> int:
+        ends: Ends = Counter()
+        try:
+            return self.store.forget(self.clock() - self.limits.keep_ms, FORGOTTEN_AT_ONCE, ends=ends)
+        finally:  # what left has left, whatever became of the rest
+            self.room.forget(ends)
 
     def first_token(self) -> str | None:
         """The token of the first admin, where there is none yet."""
@@ -138,21 +143,18 @@ class Service:
 
     def known(self) -> Known:
         """What a job may name here."""
-        with self.world.lock:
-            machines = self.world.state.machines
-            return Known(
-                queues=self.queue_names(),
-                clusters=dict(machines.clusters),
-                classes=dict(self.classes),
-                levels=self.levels,
-                cores_per_gpu=self.policy.cores_per_gpu,
-                where="this server",
-            )
+        return Known(
+            queues=self.world.queues,
+            clusters=dict(self.world.clusters),
+            classes=dict(self.classes),
+            levels=self.levels,
+            cores_per_gpu=self.policy.cores_per_gpu,
+            where="this server",
+        )
 
     def queue_names(self) -> frozenset[str]:
         """All queues."""
-        with self.world.lock:
-            return frozenset(self.world.state.books)
+        return self.world.queues
 
     # -- submitting ----------------------------------------------------------------------------------------
 
@@ -161,7 +163,7 @@ class Service:
 
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
-        specs = [one for spec in read_jobs(decoded, self.known()) for one in spec.each()]
+        specs = [one for spec in self._reader_now().read(decoded) for one in spec.each()]
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
@@ -171,24 +173,25 @@ class Service:
         if keys and (known := self._submitted_before(keys, specs)):
             return known
         asked = Counter(spec.queue for spec in specs)
-        self._check_room(asked)
+        self.room.take(asked)
         try:
-            rows = self._rows(specs, who, keys)
-            last = self._write(rows)
-        except AlreadyThere:
-            self._arrived(asked)
-            if keys and (known := self._submitted_before(keys, specs)):
+            rows = self._written(specs, who, keys)
+        except BaseException as err:
+            self.room.give_back(asked)
+            if isinstance(err, AlreadyThere) and keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
             raise
-        except BaseException:
-            self._arrived(asked)
-            raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
-        first = last - len(rows) + 1  # jobs stand in line by the numbers the store gave them
-        jobs = (replace(job, number=first + place) for place, (_, job) in enumerate(rows))
-        news = News(events=[ev.JobSubmitted(job=job) for job in jobs], taken=lambda: self._arrived(asked))
-        self.turns.put(news, is_durable=True)
+        self.specs.remember({row.id: spec for (row, _), spec in zip(rows, specs, strict=True)})
+        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]), is_durable=True)
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
+
+    def _reader_now(self) -> JobReader:
+        """The reader of before, which remembers what it read, unless something it goes by has changed."""
+        known = self.known()
+        if not self._reader.knows(known):
+            self._reader = JobReader(known)
+        return self._reader
 
     def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
         problems = [
@@ -208,28 +211,26 @@ class Service:
             raise DocumentError((Problem("key", 0, message),))
         return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
 
-    def _check_room(self, asked: Counter[str]) -> None:
-        """Raise Full unless there is room; then so many are on their way until they have `_arrived`."""
-        with self.world.lock:
-            for queue, many in asked.items():
-                queued = self.world.state.jobs_in(queue) + self._coming[queue]
-                if queued + many > self.limits.most_queued:
-                    raise Full(f"queue {queue!r} has {queued} jobs, and {self.limits.most_queued} is the most it takes")
-            self._coming.update(asked)
-
-    def _arrived(self, asked: Counter[str]) -> None:
-        """Jobs that were on their way are in the world, or will never be."""
-        with self.world.lock:
-            self._coming.subtract(asked)
+    def _written(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
+        """The jobs as they are durable now."""
+        while True:
+            rows = self._rows(specs, who, keys)
+            try:
+                self._write(rows)
+            except AlreadyThere as err:
+                if err.client_ids or not err.ids:
+                    raise
+                continue  # another server gave out the same ids at the same moment
+            return rows
 
     def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         now_ms = self.turns.now_ms()
-        ids = [f"{spec.name or NAMELESS}-{_suffix()}" for spec in specs]
+        first, ids = self._names.ids([spec.name for spec in specs], now_ms)
         called = _called(specs, ids) | self._found_before(specs)
         rows = []
         for place, spec in enumerate(specs):
             after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
-            job = replace(spec, user=spec.user or who.name).job(ids[place], now_ms, after)
+            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name, number=first + place)
             rows.append((_row(job, spec, keys[place] if keys else ""), job))
         return rows
 
@@ -252,8 +253,7 @@ class Service:
             raise DocumentError(tuple(problems))
         return found
 
-    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> int:
-        """Have the jobs written, each with an event of its own; the number of the last."""
+    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> None:
         events = [
             NewEvent(
                 kind="submitted",
@@ -265,7 +265,7 @@ class Service:
             for _, job in rows
         ]
         batch = Batch(at_ms=rows[0][1].submit_ms, jobs=[row for row, _ in rows], events=events)
-        return self.writer.put(batch).result()
+        self.writer.put(batch).result()
 
     def set(self, who: Who, *, paused: bool | None, preemption: Preemption | None) -> None:
         """An operator pauses the server, or says whether turns may evict jobs."""
@@ -331,10 +331,6 @@ def _called(specs: Sequence[JobSpec], ids: Sequence[str]) -> dict[str, list[str]
         for name in {spec.name, array} - {None}:
             called.setdefault(str(name), []).append(job_id)
     return called
-
-
-def _suffix() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(7))
 
 
 def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:

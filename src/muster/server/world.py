@@ -10,9 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
-from typing import NamedTuple
 
-from muster.engine.shares import shares
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Running
@@ -50,20 +48,18 @@ class Found:
     is_paused: bool = False
 
 
-class Shared(NamedTuple):
-    """A queue's part of the fleet, and the part that it is entitled to."""
-
-    holds: float
-    entitled: float
-
-
 class World:
-    """Everything the server knows, one turn after the other. Hold `lock` while looking."""
+    """Everything the server knows, one turn after the other. Hold `lock` while looking at `state`.
+
+    `queues` and `clusters` may be looked at any time: they are never changed, only replaced.
+    """
 
     def __init__(self, state: State) -> None:
         self.lock = RLock()
         self._run = Run(state, _until_told)
         self.last: Plan | None = None
+        self.queues: frozenset[str] = frozenset(state.books)  # as of the last turn, and so are the clusters
+        self.clusters: Mapping[str, Cluster] = dict(state.machines.clusters)
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
 
     @property
@@ -92,21 +88,15 @@ class World:
             self._run.expect(now_ms, event)
         moment = self._run.step(now_ms)
         self.last = moment.plan
+        if self.queues != self.state.books.keys():
+            self.queues = frozenset(self.state.books)
+        if self.clusters != self.state.machines.clusters:
+            self.clusters = dict(self.state.machines.clusters)
         return moment
 
     def next_ms(self) -> int | None:
         """When to look again although nothing happened."""
         return self._run.next_moment_ms()
-
-    def shares(self) -> dict[str, Shared]:
-        """What part of the fleet each queue holds, and what part is its due."""
-        snapshot = self.state.freeze(self.state.now_ms)
-        divided = shares(snapshot)
-        whole = max(divided.usage, 1)
-        return {
-            it.queue.name: Shared(it.account.usage / whole, divided.entitled[it.queue.name] / whole)
-            for it in snapshot.queues
-        }
 
     def why(self, job_id: str, *, estimates: bool = True) -> Why | None:
         """Why a job waits; None if it does not."""

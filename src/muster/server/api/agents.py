@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
 from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, understands
-from muster.documents.jobs.known import Known
+from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.server.api.describing import CALL
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
-from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
+from muster.server.finding import cluster_thing, node_thing, reported_node
 from muster.server.leases import STOPPING, revision
 from muster.server.service import PATIENCE_S, Service
 from muster.server.turns import Heard, News
@@ -122,16 +120,14 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
 
 def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) -> Answer:
     starting = [row for row in rows if row.state != STOPPING]
-    specs = desk.store.specs({row.job for row in starting})
-    # any queue and cluster
-    known = Known(classes=dict(desk.classes), levels=desk.levels, cores_per_gpu=desk.policy.cores_per_gpu)
-    leases = [_lease(row, specs[row.job], known) for row in starting]
+    specs = desk.specs.take({row.job for row in starting})
+    leases = [_lease(row, specs[row.job]) for row in starting]
     stops = [Stop(job=row.job, attempt=row.attempt, reason=row.reason) for row in rows if row.state == STOPPING]
     number = desk.leases.note_answer(cluster, session, rows)
     return Answer(number=number, leases=leases, stops=stops)
 
 
-def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
+def _lease(row: LeaseRow, spec: JobSpec) -> Lease:
     at = row.spec
     return Lease(
         job=row.job,
@@ -141,7 +137,7 @@ def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
         queue=at["queue"],
         user=at["user"],
         places=[Place(**place) for place in at["places"]],
-        launch=spec_of(spec, known).launch.plain(),
+        launch=spec.launch.plain(),
         time_limit_s=at["timeLimit"],
     )
 
