@@ -22,6 +22,7 @@ from bench.races import races
 from bench.requests import job_requests
 from bench.serving import throughput
 from bench.simulate import simulate
+from bench.singles import singles
 from bench.store import store
 from bench.turns import fill
 from bench.worlds import SCALE
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "store": store,
     "throughput": throughput,
     "backlog": backlog,
+    "singles": singles,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

@@ -1,4 +1,7 @@
-"""Who is asking, and whether they may."""
+"""Who is asking, and whether they may.
+
+What every request needs is asynchronous although it waits for nothing: FastAPI takes anything else to another thread.
+"""
 
 from __future__ import annotations
 
