@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from ledger import Ledger
@@ -47,6 +48,6 @@ def with_row(text: str, survived: Survived) -> str:
     """The document with that row."""
     lines = text.splitlines()
     first = lines.index(HEAD) + 2
-    rows = [line for line in lines[first:] if line.startswith("| ")]
+    rows = list(takewhile(lambda line: line.startswith("| "), lines[first:]))
     others = [row for row in rows if not row.startswith(f"| {survived.kind} |")]
     return "\n".join([*lines[:first], *sorted([*others, survived.row()]), *lines[first + len(rows) :]]) + "\n"
