@@ -8,18 +8,23 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from muster.cli.ending import BAD_INPUT
 
 if TYPE_CHECKING:
     from muster.agent.calling import Caller
+    from muster.server.configuration import Configuration
+    from muster.server.limits import Limits
 
 FAILED = 1
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATIONS = {"keep_ms": "--keep", "silent_ms": "--silent-after", "lost_ms": "--lost-after"}
 _NODES = re.compile(r"(?:(\d+)x)?(.+)")
 
 
@@ -28,42 +33,85 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "muster"
 
 
-def run_server(*, db: str | None, host: str, port: int, token_file: str | None, most_queued: int, keep: str) -> int:
-    """Run until interrupted; the exit code."""
+def run_server(*, config: str | None, limits: Mapping[str, int | str | None], **said: str | int | None) -> int:
+    """Run until interrupted; the exit code. What is said here wins over the configuration."""
     from muster.model.errors import MusterError
-    from muster.model.policy import Policy
-    from muster.server.service import Limits
-    from muster.server.serving import serve
+    from muster.server.configuration import Configuration, read_configuration
 
-    kept = _DURATION.fullmatch(keep)
-    if kept is None:
-        print(f"--keep {keep}: not a duration such as 7d, 12h or 60s", file=sys.stderr)
-        return BAD_INPUT
-    keep_ms = int(float(kept[1]) * _SECONDS[kept[2]] * 1000)
-    folder = state_folder()
-    if db is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        db = f"sqlite:///{folder / 'muster.db'}"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    token_path = Path(token_file) if token_file else folder / "token"
-    limits = Limits(most_queued=most_queued, keep_ms=keep_ms)
     try:
-        serve(db, host=host, port=port, token_file=token_path, policy=Policy(), limits=limits)
+        read = read_configuration(config) if config else Configuration()
+        changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        read = replace(read, **changes, limits=_limited(read.limits, limits))
+    except (MusterError, _Wrong) as err:
+        print(f"{config}: {err}" if isinstance(err, MusterError) else err, file=sys.stderr)
+        return BAD_INPUT
+    from muster.server.serving import serve  # what is wrong is said at once, before anything heavy is loaded
+
+    try:
+        serve(_at_home(read))
     except (MusterError, OSError) as err:
         print(f"the server cannot run: {err}", file=sys.stderr)
         return FAILED
     return 0
 
 
+class _Wrong(Exception):
+    """An option that cannot be used, and why."""
+
+
+def _limited(limits: Limits, said: Mapping[str, int | str | None]) -> Limits:
+    """The limits, with those changed that are given as options."""
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    for name, value in changes.items():
+        if isinstance(value, str):
+            changes[name] = _duration_ms(_DURATIONS[name], value)
+    changed = replace(limits, **changes)
+    if changed.lost_ms < changed.silent_ms:
+        raise _Wrong(
+            f"--lost-after {changed.lost_ms / 1000:g}s: not allowed: at least --silent-after, "
+            f"which is {changed.silent_ms / 1000:g}s"
+        )
+    return changed
+
+
+def _duration_ms(option: str, text: str) -> int:
+    read = _DURATION.fullmatch(text)
+    if read is None:
+        raise _Wrong(f"{option} {text}: not a duration such as 7d, 12h or 60s")
+    return int(float(read[1]) * _SECONDS[read[2]] * 1000)
+
+
+def _at_home(configuration: Configuration) -> Configuration:
+    """With this user's own files where none are named."""
+    folder = state_folder()
+    if not configuration.database:
+        folder.mkdir(parents=True, exist_ok=True)
+    return replace(
+        configuration,
+        database=configuration.database or f"sqlite:///{folder / 'muster.db'}",
+        token_file=configuration.token_file or str(folder / "token"),
+    )
+
+
 def run_agent(
-    kind: str, *, cluster: str, nodes: str, seconds: float, ledger: str | None, server_url: str, token_file: str | None
+    kind: str,
+    *,
+    cluster: str,
+    nodes: str,
+    seconds: float,
+    ledger: str | None,
+    server: str,
+    token_file: str,
+    context: str,
 ) -> int:
-    """Run until interrupted; the exit code."""
+    """Run until interrupted; the exit code. Server and token are those that other commands would use."""
     from muster.agent.calling import Caller, Refused
     from muster.agent.simulated import Ledger, Simulated, made_up
     from muster.model.errors import InvalidValue
     from muster.model.resources import GPU, parse_amount
+    from muster.sdk.contexts import ContextsError, Said, meant
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     read = _NODES.fullmatch(nodes)
@@ -74,16 +122,16 @@ def run_agent(
             raise InvalidValue(nodes, "nodes such as 4xcpu=8,memory=32Gi")
         for name, amount in amounts.items():
             parse_amount(GPU if name == "gpu" else name, amount)
-        token = _token(token_file)
-    except (InvalidValue, OSError) as err:
-        print(f"--nodes {nodes}: {err}" if isinstance(err, InvalidValue) else str(err), file=sys.stderr)
+        to = meant(Said(server=server, token_file=token_file, context=context))
+    except (InvalidValue, ContextsError) as err:
+        print(f"--nodes {nodes}: {err}" if getattr(err, "value", None) == nodes else str(err), file=sys.stderr)
         return BAD_INPUT
     machines = Simulated(
         made_up(count, amounts, cluster), seconds=seconds, ledger=Ledger(Path(ledger) if ledger else None)
     )
-    machines.caller = caller = Caller(server_url, token, cluster, machines)
+    machines.caller = caller = Caller(to.server, to.token, cluster, machines)
     try:
-        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {server_url}"))
+        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {to.server}"))
     except Refused as err:
         print(f"the server refuses this agent: {err}", file=sys.stderr)
         return FAILED
@@ -97,12 +145,3 @@ async def _until_told(caller: Caller, greeting: str) -> None:
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await caller.run(lambda: print(greeting, flush=True))
-
-
-def _token(token_file: str | None) -> str:
-    """The agent's token: from its file, its environment, or the file of this user's own server."""
-    given = os.environ.get("MUSTER_TOKEN")
-    if token_file is None and given:
-        return given
-    path = Path(token_file) if token_file else state_folder() / "token"
-    return path.read_text(encoding="utf-8").strip()

@@ -195,6 +195,7 @@ class Status(Answer, frozen=True, kw_only=True):
     store_down: bool
     paused: bool = False
     preemption: str
+    most_jobs: int = 5_000  # in one request
 
 
 class Event(Answer, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
@@ -21,11 +21,13 @@ from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
+from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
+from muster.server.limits import Limits
 from muster.server.naming import Names
 from muster.server.reasons import Reasons
 from muster.server.room import Room
@@ -41,26 +43,25 @@ from muster.store.writer import Writer
 
 TIDY_EVERY_S = 60.0
 FORGOTTEN_AT_ONCE = 5_000  # rows of a kind
+PATIENCE_S = 20.0  # for a turn: whoever waits longer would only keep a thread from others
 PAUSE_S = 0.02  # so that turns can write in between
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one server takes on."""
-
-    most_queued: int = 1_000_000  # in one queue
-    most_jobs: int = 5_000  # in one request
-    most_bytes: int = 32 << 20  # of one request
-    keep_ms: int = 7 * 24 * 3_600_000  # for which what is over is kept
-
-
 class Service:
     """A server without its doors."""
 
-    def __init__(self, store: Store, clock: Callable[[], int], policy: Policy, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], int],
+        policy: Policy,
+        limits: Limits = Limits(),  # noqa: B008
+        levels: Mapping[str, int] = LEVELS,
+    ) -> None:
         self.store = store
+        self.levels = levels
         self.limits = limits
         self.policy = policy
         self.clock = clock
@@ -70,7 +71,7 @@ class Service:
         preemption = settings_in(store)["preemption"]
         if preemption is not None:
             self.policy = policy = replace(policy, preemption=Preemption(preemption))
-        found = found_in(store, policy)
+        found = found_in(store, policy, levels)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -83,8 +84,8 @@ class Service:
         self.answers = Answers(self.world, self.reasons, clock)
         self._reader = JobReader(self.known())
         self._names = Names()
-        self.specs = Specs(store, reader_of_kept(self.classes, policy))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, keep_ms=limits.keep_ms)
+        self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits)
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
@@ -154,6 +155,7 @@ class Service:
             queues=self.world.queues,
             clusters=dict(self.world.clusters),
             classes=dict(self.classes),
+            levels=self.levels,
             cores_per_gpu=self.policy.cores_per_gpu,
             where="this server",
             holds_jobs=True,
@@ -189,7 +191,7 @@ class Service:
             raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
         self.specs.remember({row.id: spec for (row, _), spec in zip(rows, specs, strict=True)})
-        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]))
+        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]), is_durable=True)
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
 
     def _reader_now(self) -> JobReader:
@@ -231,12 +233,12 @@ class Service:
 
     def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         now_ms = self.turns.now_ms()
-        ids = self._names.ids([spec.name for spec in specs], now_ms)
+        first, ids = self._names.ids([spec.name for spec in specs], now_ms)
         called = _called(specs, ids) | self._found_before(specs)
         rows = []
         for place, spec in enumerate(specs):
             after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
-            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name)
+            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name, number=first + place)
             rows.append((_row(job, spec, keys[place] if keys else ""), job))
         return rows
 
@@ -279,13 +281,14 @@ class Service:
         things = [
             Thing(kind=SETTING, name=name, body={"value": value}) for name, value in given.items() if value is not None
         ]
+        self.change([], who, "settings", given, things=things).result(PATIENCE_S)
         with self.world.lock:
             if paused is not None:
                 self.world.is_paused = paused
             if preemption is not None:
                 self.policy = replace(self.policy, preemption=preemption)
                 self.world.set_preemption(preemption)
-        self.change([], who, "settings", given, things=things).result()
+        self.turns.put(News(), is_durable=True)  # decided anew, with what is set now
 
     # -- changing ------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
 from muster.server.room import Room
@@ -33,8 +34,6 @@ from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
-SILENT_AFTER_MS = 30_000
-LOST_AFTER_MS = 15 * 60_000  # when jobs of a silent cluster that want it run again
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
 TRY_AGAIN_S = 0.5
 
@@ -87,8 +86,7 @@ class Turns:
         clock: Callable[[], int],
         room: Room,
         reasons: Reasons,
-        *,
-        keep_ms: int,
+        limits: Limits,
     ) -> None:
         self.world = world
         self.reasons = reasons
@@ -105,7 +103,8 @@ class Turns:
         self._is_stopping = False
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
-        self._keep_ms = keep_ms
+        self._limits = limits
+        self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -120,11 +119,14 @@ class Turns:
             self._changed.notify_all()
         self._thread.join()
 
-    def put(self, news: News) -> Future[int]:
-        """Have something considered in the next turn."""
+    def put(self, news: News, *, is_durable: bool = False) -> Future[int]:
+        """Have something considered in the next turn. While the store is down, only what is durable already."""
         with self._changed:
-            if self.failure is not None:
-                news.done.set_exception(self.failure)
+            refused = self.failure
+            if refused is None and self.counts.is_down and not is_durable:
+                refused = StoreDown("turns wait for it")
+            if refused is not None:
+                news.done.set_exception(refused)
                 return news.done
             self._news.append(news)
             self._changed.notify_all()
@@ -188,13 +190,13 @@ class Turns:
             for name, line in self.leases.lines.items()
             if name in clusters and not clusters[name].silent and line.seen_ms
         ]
-        soonest = min(heard) + SILENT_AFTER_MS if heard else None
+        soonest = min(heard) + self._limits.silent_ms if heard else None
         if not self.world.reruns:
             return soonest
         silent = [
-            line.seen_ms + LOST_AFTER_MS
+            line.seen_ms + self._limits.lost_ms
             for name, line in self.leases.lines.items()
-            if name in clusters and clusters[name].silent and line.seen_ms + LOST_AFTER_MS > self._now_ms
+            if name in clusters and clusters[name].silent and line.seen_ms + self._limits.lost_ms > self._now_ms
         ]
         return min(silent + ([] if soonest is None else [soonest]), default=None)
 
@@ -228,6 +230,8 @@ class Turns:
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        while self._lost:  # should one be there after all, it must say what it has and stop that
+            self.leases.end_session(self._lost.pop())
         self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
         for one in news:
             one.done.set_result(seq)
@@ -249,7 +253,7 @@ class Turns:
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
         self._over.extend((now_ms, event.job) for event in moment.events if isinstance(event, _ENDS))
-        while self._over and self._over[0][0] + self._keep_ms < now_ms:
+        while self._over and self._over[0][0] + self._limits.keep_ms < now_ms:
             name = self._over.popleft()[1]
             self.world.state.jobs.forget(name)
             self.world.reruns.discard(name)
@@ -294,19 +298,22 @@ class Turns:
     def _losses(self, written: Written, now_ms: int) -> Iterable[ev.Event]:
         """Jobs that are to run again because their cluster has been silent for too long."""
         silent = {
-            name for name, line in self.leases.lines.items() if line.seen_ms and line.seen_ms + LOST_AFTER_MS <= now_ms
+            name
+            for name, line in self.leases.lines.items()
+            if line.seen_ms and line.seen_ms + self._limits.lost_ms <= now_ms
         }
         if not silent or not self.world.reruns:
             return
         for row in list(self.leases.live.values()):
             if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
+                self._lost.add(row.cluster)
                 yield from _lost(row, written, now_ms)
 
     def _silences(self, now_ms: int) -> Iterable[ev.Event]:
         """Agents that have said nothing for too long."""
         for name, cluster in self.world.state.machines.clusters.items():
             line = self.leases.lines.get(name)
-            if not cluster.silent and line is not None and line.seen_ms + SILENT_AFTER_MS <= now_ms:
+            if not cluster.silent and line is not None and line.seen_ms + self._limits.silent_ms <= now_ms:
                 yield ev.ClusterSilent(cluster=name, silent=True)
 
     def _queues_of(self, happened: Iterable[ev.Event]) -> dict[str, tuple[str, str]]:

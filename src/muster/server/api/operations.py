@@ -24,14 +24,16 @@ from muster.server.api.shapes import (
 )
 from muster.server.metrics import exposition
 from muster.server.reasons import WAITING, Written, tables_in
+from muster.server.service import PATIENCE_S
 from muster.state.why.table import Wait
 from muster.store.rows import TurnRow
 
 router = APIRouter(tags=["operations"])
+open_router = APIRouter(tags=["operations"])  # needs no token
 
 
-@router.get("/healthz", response_class=PlainTextResponse, responses={503: {"description": "turns have stopped"}})
-def health(desk: Desk) -> Response:
+@open_router.get("/healthz", response_class=PlainTextResponse, responses={503: {"description": "turns have stopped"}})
+async def health(desk: Desk) -> Response:
     """Whether the server takes turns and its store can be reached."""
     if desk.turns.failure is not None:
         return PlainTextResponse("turns have stopped: see the log\n", status_code=503)
@@ -57,6 +59,7 @@ def status(desk: Desk, _who: Asking) -> ServerStatus:
         store_down=counts.is_down,
         paused=desk.world.is_paused,
         preemption=desk.policy.preemption.value,
+        most_jobs=desk.limits.most_jobs,
     )
 
 
@@ -126,7 +129,7 @@ def make_token(body: TokenBody, desk: Desk, who: Admin) -> TokenMade:
     owner = Who(name=body.name, is_admin=body.admin, queues=queues, cluster=body.cluster)
     token = new_token()
     thing = as_thing(owner, token)
-    desk.change([], who, "token made", {"token": thing.name[:12], "for": body.name}, things=[thing]).result()
+    desk.change([], who, "token made", {"token": thing.name[:12], "for": body.name}, things=[thing]).result(PATIENCE_S)
     desk.access.add(thing)
     return TokenMade(token=token, **_view(thing.name[:12], owner))
 
@@ -140,10 +143,11 @@ def tokens(desk: Desk, _who: Admin) -> list[TokenView]:
 @router.delete("/api/v1/tokens/{token_id}", status_code=204, responses={404: {"model": Error}})
 def remove_token(token_id: str, desk: Desk, who: Admin) -> None:
     """Take a token back."""
-    hashed = desk.access.remove(token_id) if len(token_id) == 12 else None
+    hashed = desk.access.hash_of(token_id) if len(token_id) == 12 else None
     if hashed is None:
         raise not_found("token", token_id)
-    desk.change([], who, "token removed", {"token": token_id}, gone=[(KIND, hashed)]).result()
+    desk.change([], who, "token removed", {"token": token_id}, gone=[(KIND, hashed)]).result(PATIENCE_S)
+    desk.access.remove(hashed)
 
 
 def _view(short: str, who: Who) -> dict[str, Any]:

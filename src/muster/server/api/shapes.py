@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
 JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
+LAST = 2**63 - 1  # no store counts further
 Amount = str | int | float
 
 
@@ -19,9 +20,9 @@ class Shape(BaseModel):
 
 
 class Body(Shape):
-    """Something people send: what is not known is refused."""
+    """Something people send: what is not known is refused, and nothing is taken for something else."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Submitted(Shape):
@@ -263,7 +264,7 @@ class UserView(UserBody):
 
 
 class ServerStatus(Shape):
-    """How the server is."""
+    """How the server is. `most_jobs`: so many it takes in one request."""
 
     version: str
     turns: int
@@ -271,3 +272,4 @@ class ServerStatus(Shape):
     store_down: bool
     paused: bool
     preemption: Literal["on", "off", "dry-run"]
+    most_jobs: int
