@@ -164,7 +164,8 @@ def test_operators_see_how_it_is_and_who_did_what(client: Any) -> None:
 
     assert client.status().version == status.version == muster.__version__
     assert not status.store_down
-    assert client.turns(limit=1)[0].took >= 0
+    (turn,) = client.turns(limit=1)
+    assert client.turn(turn.number).took == turn.took
     assert client.audit(limit=1)[0]["who"] == "admin"
 
 
@@ -209,7 +210,7 @@ def test_events_come_in_order_each_once_and_end_where_nobody_follows(client: Any
 
     events = list(client.events(after=0, job=submitted.id, follow=False))
 
-    assert [event.event for event in events] == ["submitted", "admitted", "started", "succeeded"]
+    assert [event.event for event in events] == ["submitted", "started", "succeeded"]
     assert [event.id for event in events] == sorted({event.id for event in events})
     assert list(client.events(after=events[1].id, job=submitted.id, follow=False)) == events[2:]
     assert list(client.events(after=0, job_set="none", follow=False)) == []

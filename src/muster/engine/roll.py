@@ -288,6 +288,22 @@ class Roll:
         """How many queued jobs have each profile."""
         return self._waiting.array("count")
 
+    def in_line(self) -> list[tuple[int, int, int]]:
+        """How many stand in line by queue and profile, both as numbers; costs what there are lanes."""
+        lanes, size, many = self._lanes.array, len(self._lanes), max(len(self.profiles), 1)
+        used = np.flatnonzero(lanes("count")[:size] > 0)
+        keys, where = np.unique(lanes("queue")[used] * many + lanes("profile")[used], return_inverse=True)
+        counts = np.bincount(where, weights=lanes("count")[used], minlength=len(keys)).astype(np.int64)
+        return list(zip((keys // many).tolist(), (keys % many).tolist(), counts.tolist(), strict=True))
+
+    def kind_of(self, job: str) -> tuple[int, int] | None:
+        """The numbers of the queue and the profile of a job, if it stands in line."""
+        row = self.row_of.get(job)
+        if row is None:
+            return None
+        lane, lanes = self._rows.cells["lane"][row], self._lanes.cells
+        return lanes["queue"][lane], lanes["profile"][lane]
+
     def _traits(self, row: int) -> Traits:
         rows = self._rows.cells
         known_ms, lifetime_ms = rows["known"][row], rows["lifetime"][row]

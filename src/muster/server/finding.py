@@ -22,6 +22,7 @@ from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.model.width import LEVELS
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
+from muster.server.memory import EVICTED, FLOW, PROMISE
 from muster.server.naming import number_of
 from muster.server.world import Found
 from muster.store.rows import JobRow, Thing
@@ -178,15 +179,32 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
         is_paused=bool(settings_in(store)["paused"]),
         jobs=jobs,
         leases=store.leases(states=(LEASED, ACCEPTED, RUNNING, STOPPING)),
+        flows=store.things(FLOW),
+        promises=_of_waiting(store.things(PROMISE), jobs),
+        gave_way=store.things(EVICTED),
         over=_over(store, (job for job, _ in jobs)),
         reruns=reruns,
     )
 
 
+def _of_waiting(promises: Iterable[Thing], jobs: Iterable[tuple[Job, JobRow]]) -> list[Thing]:
+    """Promises to jobs that still wait for what was promised to them, in the order in which they were made."""
+    pending = {row.id for _, row in jobs if row.state == "pending"}
+    kept = [thing for thing in promises if thing.name in pending]
+    return sorted(kept, key=lambda thing: (thing.body["admitted"], thing.body["place"], thing.name))
+
+
 def reader_of_kept(classes: Mapping[str, int], policy: Policy, levels: Mapping[str, int]) -> JobReader:
     """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
-    known = Known(classes=dict(classes), levels=levels, cores_per_gpu=policy.cores_per_gpu, where="this server")
-    return JobReader(known)
+    return JobReader(
+        Known(
+            classes=dict(classes),
+            levels=levels,
+            cores_per_gpu=policy.cores_per_gpu,
+            where="this server",
+            holds_jobs=True,
+        )
+    )
 
 
 def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:

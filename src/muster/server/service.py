@@ -23,11 +23,13 @@ from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
 from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
+from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.naming import Names
+from muster.server.reasons import Reasons
 from muster.server.room import Room
 from muster.server.specs import Specs
 from muster.server.turns import News, Turns
@@ -78,16 +80,22 @@ class Service:
         self._return_pending(found)
         self.room = Room(store.count_jobs(), limits.most_queued)
         self.world: World = restored(policy, found)
+        self.reasons = Reasons(self.world, store, keep_ms=limits.keep_ms)
+        self.answers = Answers(self.world, self.reasons, clock)
         self._reader = JobReader(self.known())
         self._names = Names()
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, limits)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits)
 
     def _return_pending(self, found: Found) -> None:
-        """Reservations of before are gone: who had one stands in line again, and its row says so."""
-        pending = [JobChange(id=row.id, state="queued", cluster="") for _, row in found.jobs if row.state == "pending"]
-        if pending:
-            self.writer.put(Batch(at_ms=self.clock(), changes=pending)).result()
+        """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
+        to know any more to whom jobs that are over gave way."""
+        known, alive = {thing.name for thing in found.promises}, {row.id for _, row in found.jobs}
+        pending = [row.id for _, row in found.jobs if row.state == "pending" and row.id not in known]
+        gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
+        if pending or gone:
+            changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]
+            self.writer.put(Batch(at_ms=self.clock(), changes=changes, gone=gone)).result()
 
     def start(self) -> None:
         """Begin to take turns."""
@@ -150,6 +158,7 @@ class Service:
             levels=self.levels,
             cores_per_gpu=self.policy.cores_per_gpu,
             where="this server",
+            holds_jobs=True,
         )
 
     def queue_names(self) -> frozenset[str]:
@@ -167,7 +176,6 @@ class Service:
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        _refuse_races(specs)
         self._check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
@@ -297,17 +305,6 @@ class Service:
         """Someone changes the world: considered in the next turn, with a line in the audit."""
         audit = AuditRow(at_ms=self.turns.now_ms(), who=who.name, what=what, body=dict(body))
         return self.turns.put(News(events=events, things=tuple(things), gone=tuple(gone), audit=(audit,)))
-
-
-def _refuse_races(specs: Sequence[JobSpec]) -> None:
-    """Races need clusters that are asked over their own API, and no server speaks to those."""
-    problems = [
-        Problem(f"jobs[{place}].race", 0, "is not allowed: this server reaches clusters by their agents only")
-        for place, spec in enumerate(specs)
-        if spec.race is not None
-    ]
-    if problems:
-        raise DocumentError(tuple(problems))
 
 
 def is_rerun(spec: JobSpec) -> bool:

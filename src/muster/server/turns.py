@@ -14,12 +14,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
+from typing import Any
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
 from muster.server.limits import Limits
+from muster.server.memory import Memory
+from muster.server.reasons import WAITING, Reasons
 from muster.server.room import Room
 from muster.server.world import World
 from muster.server.writing import Written
@@ -76,9 +79,18 @@ class Turns:
     """Takes turns from `start` to `stop`."""
 
     def __init__(
-        self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], room: Room, limits: Limits
+        self,
+        world: World,
+        leases: Leases,
+        writer: Writer,
+        clock: Callable[[], int],
+        room: Room,
+        reasons: Reasons,
+        limits: Limits,
     ) -> None:
         self.world = world
+        self.reasons = reasons
+        self._memory = Memory(world.state)
         self._room = room
         self.board = Board(world)
         self.leases = leases
@@ -166,7 +178,7 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence()]
+            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms()]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -206,8 +218,13 @@ class Turns:
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
             self.board.turn_is_over()
+            written.remember(self._memory.changed())
+            said = self.reasons.after(moment)
         decided = monotonic()
-        seq = self._write(_batch(news, written, moment, actions, int((decided - began) * 1000)))
+        batch = _batch(news, written, moment, self._recorded(moment, actions, said, len(news), decided - began))
+        seq = self._write(batch)
+        if batch.turn is not None:
+            self.reasons.turn += 1
         self.counts.turns += 1
         self.counts.seconds["decide"] += decided - began
         self.counts.seconds["write"] += monotonic() - decided
@@ -220,6 +237,18 @@ class Turns:
             one.done.set_result(seq)
         self._last_turn = monotonic()
         return moment
+
+    def _recorded(
+        self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float
+    ) -> TurnRow | None:
+        """What is written down of a turn: nothing if it did nothing, and `said` nothing new of those who wait."""
+        if not moment.events and not actions.get("start") and said is None:
+            return None
+        body = {"news": news, "actions": dict(actions), "started": moment.plan.placed_by_queue()}
+        waiting = said or self.reasons.as_before()
+        if waiting is not None:
+            body[WAITING] = waiting
+        return TurnRow(at_ms=moment.now_ms, took_ms=int(took_s * 1000), body=body)
 
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
@@ -317,18 +346,14 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, moment: Moment, actions: Mapping[str, int], took_ms: int) -> Batch:
-    turn = None
-    if moment.events or actions.get("start"):
-        body = {"news": len(news), "actions": dict(actions), "started": moment.plan.placed_by_queue()}
-        turn = TurnRow(at_ms=moment.now_ms, took_ms=took_ms, body=body)
+def _batch(news: Sequence[News], written: Written, moment: Moment, turn: TurnRow | None) -> Batch:
     return Batch(
         at_ms=moment.now_ms,
         events=written.events,
         changes=written.changes,
         leases=list(written.leases.values()),
-        things=[thing for one in news for thing in one.things],
-        gone=[pair for one in news for pair in one.gone],
+        things=[*(thing for one in news for thing in one.things), *written.things],
+        gone=[*(pair for one in news for pair in one.gone), *written.gone],
         turn=turn,
         audit=[row for one in news for row in one.audit],
     )

@@ -29,7 +29,6 @@ from muster.server.api.shapes import (
 from muster.server.finding import HOLD
 from muster.server.room import Full
 from muster.server.service import PATIENCE_S, Service
-from muster.state.why import paragraph
 from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -107,18 +106,17 @@ def why(job_id: str, desk: Desk, who: Asking) -> Why:
     """Why the job is not running, and when it will."""
     row = _job(desk, job_id)
     must(who, "view", row.queue)
-    with desk.world.lock:
-        found = desk.world.why(job_id)
+    found = desk.answers.why(job_id)
     if found is None:
         return Why(job=job_id, text=_fate(row))
-    estimate = None if found.estimate is None else found.estimate.start_ms / 1000
-    waiting = found.waiting
     return Why(
         job=job_id,
-        text=paragraph(found),
-        reason=waiting.reason.name,
-        facts=dict(waiting.facts),
-        estimate=estimate,
+        text=found.text,
+        reason=found.reason.name,
+        facts=dict(found.facts),
+        estimate=_seconds(found.estimate_ms),
+        turn=found.turn,
+        as_of=found.at_ms / 1000,
     )
 
 

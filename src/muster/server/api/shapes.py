@@ -83,13 +83,18 @@ class JobPage(Shape):
 
 
 class Why(Shape):
-    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait."""
+    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait.
+
+    It is what the last turn that considered the job decided, at `asOf`; `turn` is the last one that was written down.
+    """
 
     job: str
     text: str
     reason: str | None = None
     facts: dict[str, Any] = {}
     estimate: float | None = None
+    turn: int | None = None
+    as_of: float | None = None
 
 
 class Cancel(Body):
@@ -154,11 +159,35 @@ class NodeView(Shape):
 
 
 class TurnView(Shape):
-    """What a turn decided."""
+    """What a turn decided, and how many waited after it for which reason."""
 
+    number: int
     at: float
     took: float
     decided: dict[str, Any]
+    waiting: dict[str, int] = {}
+
+
+class WaitView(Shape):
+    """Jobs of a queue that wait for one reason; `asks`: what each asks for, `job`: one of them that was looked at."""
+
+    queue: str
+    asks: str
+    reason: str
+    text: str
+    jobs: int
+    job: str = ""
+    facts: dict[str, Any] = {}
+
+
+class TurnDetail(TurnView):
+    """A turn with all that it said of those who wait; `reasonsOf` is the turn that said so first, with another count.
+
+    It is missing where nobody waited yet, or where it is forgotten.
+    """
+
+    reasons: list[WaitView] = []
+    reasons_of: int | None = None
 
 
 class TokenBody(Body):
