@@ -107,6 +107,20 @@ class Site:
         self.agents[cluster] = process
         return process
 
+    def local_agent(self, *options: str, cluster: str = "desk") -> Process:
+        """Start an agent that runs tasks on this machine, in a folder of this site."""
+        process = Process(
+            [
+                *("agent", "--kind", "local", "--cluster", cluster, "--server", self.url, "--data"),
+                *(str(self.folder / f"agent-{cluster}"), "--token-file", str(self.token_file), *options),
+            ],
+            "is connected",
+            self.folder / f"agent-{cluster}.log",
+        )
+        process.start()
+        self.agents[cluster] = process
+        return process
+
     def ledger(self, cluster: str = "lab") -> Path:
         """What an agent began and ended."""
         return self.folder / f"ledger-{cluster}"

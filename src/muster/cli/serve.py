@@ -8,15 +8,20 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from muster.cli.ending import BAD_INPUT
 
 if TYPE_CHECKING:
-    from muster.agent.calling import Caller
+    from muster.agent.calling import Caller, Machines
+
+    CallerOf = Callable[[Machines], Caller]
 
 FAILED = 1
+MOST_PARTS = 1024  # nodes that a machine can be cut into
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -56,16 +61,21 @@ def run_server(*, db: str | None, host: str, port: int, token_file: str | None, 
     return 0
 
 
-def run_agent(
-    kind: str, *, cluster: str, nodes: str, seconds: float, ledger: str | None, server_url: str, token_file: str | None
-) -> int:
-    """Run until interrupted; the exit code."""
-    from muster.agent.calling import Caller, Refused
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOf:
+    """What every agent is told: for which cluster it speaks, to which server, and with which token."""
+
+    cluster: str
+    server_url: str
+    token_file: str | None
+
+
+def run_simulated(agent: AgentOf, *, nodes: str, seconds: float, ledger: str | None) -> int:
+    """Run an agent without machines until interrupted; the exit code."""
     from muster.agent.simulated import Ledger, Simulated, made_up
     from muster.model.errors import InvalidValue
     from muster.model.resources import GPU, parse_amount
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     read = _NODES.fullmatch(nodes)
     count, spec = (int(read[1] or 1), read[2]) if read else (0, "")
     amounts = dict(part.split("=", 1) for part in spec.split(",") if "=" in part)
@@ -74,19 +84,66 @@ def run_agent(
             raise InvalidValue(nodes, "nodes such as 4xcpu=8,memory=32Gi")
         for name, amount in amounts.items():
             parse_amount(GPU if name == "gpu" else name, amount)
-        token = _token(token_file)
-    except (InvalidValue, OSError) as err:
-        print(f"--nodes {nodes}: {err}" if isinstance(err, InvalidValue) else str(err), file=sys.stderr)
+    except InvalidValue as err:
+        print(f"--nodes {nodes}: {err}", file=sys.stderr)
         return BAD_INPUT
-    machines = Simulated(
-        made_up(count, amounts, cluster), seconds=seconds, ledger=Ledger(Path(ledger) if ledger else None)
+
+    async def life(caller_of: CallerOf) -> None:
+        written = Ledger(Path(ledger) if ledger else None)
+        machines = Simulated(made_up(count, amounts, agent.cluster), seconds=seconds, ledger=written)
+        machines.caller = caller_of(machines)
+        await _until_told(machines.caller, greeting("simulated", agent))
+
+    return run_agent(agent, life)
+
+
+def run_local(agent: AgentOf, *, nodes: str | None, folder: str | None, keep: str, stops_tasks: bool) -> int:
+    """Run the agent of this machine until interrupted; the exit code."""
+    from muster.local.running import Wanted, run
+
+    kept = _DURATION.fullmatch(keep)
+    if kept is None:
+        print(f"--keep {keep}: not a duration such as 7d, 12h or 60s", file=sys.stderr)
+        return BAD_INPUT
+    if nodes is not None and not (nodes.isascii() and nodes.isdigit() and 1 <= int(nodes) <= MOST_PARTS):
+        print(f"--nodes {nodes}: into how many nodes this machine is cut: 1 to {MOST_PARTS}", file=sys.stderr)
+        return BAD_INPUT
+    if not sys.platform.startswith("linux"):
+        print("a local agent needs Linux: it follows processes by pidfd and /proc", file=sys.stderr)
+        return FAILED
+    wanted = Wanted(
+        folder=Path(folder) if folder else state_folder() / f"agent-{agent.cluster}",
+        nodes=int(nodes or 1),
+        keep_s=float(kept[1]) * _SECONDS[kept[2]],
+        stops_tasks=stops_tasks,
+        greeting=greeting("local", agent),
     )
-    machines.caller = caller = Caller(server_url, token, cluster, machines)
+    return run_agent(agent, lambda caller_of: run(wanted, caller_of))
+
+
+def greeting(kind: str, agent: AgentOf) -> str:
+    """What an agent says once the server knows it."""
+    return f"{kind} agent of {agent.cluster} is connected to {agent.server_url}"
+
+
+def run_agent(agent: AgentOf, life: Callable[[CallerOf], Coroutine[Any, Any, None]]) -> int:
+    """Run an agent until interrupted; the exit code."""
+    from muster.agent.calling import Caller, Refused
+    from muster.model.errors import MusterError
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
-        asyncio.run(_until_told(caller, f"{kind} agent of {cluster} is connected to {server_url}"))
+        token = _token(agent.token_file)
+        asyncio.run(life(lambda machines: Caller(agent.server_url, token, agent.cluster, machines)))
     except Refused as err:
         print(f"the server refuses this agent: {err}", file=sys.stderr)
         return FAILED
+    except MusterError as err:
+        print(f"this agent cannot run: {err}", file=sys.stderr)
+        return FAILED
+    except OSError as err:
+        print(err, file=sys.stderr)
+        return BAD_INPUT
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 0
     return 0

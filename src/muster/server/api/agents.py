@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, understands
+from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
 from muster.documents.jobs.known import Known
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
+from muster.model.jobs import TaskGroup
+from muster.model.resources import CPU, MEMORY
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
 from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
@@ -128,7 +130,7 @@ def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) 
 
 
 def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
-    at = row.spec
+    at, of_job = row.spec, spec_of(spec, known)
     return Lease(
         job=row.job,
         attempt=row.attempt,
@@ -137,8 +139,23 @@ def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
         queue=at["queue"],
         user=at["user"],
         places=[Place(**place) for place in at["places"]],
-        launch=spec_of(spec, known).launch.plain(),
+        launch=of_job.launch.plain(),
         time_limit_s=at["timeLimit"],
+        grace_s=of_job.grace_ms / 1000,
+        groups={group.name: _terms(group) for group in of_job.profile.groups},
+    )
+
+
+def _terms(group: TaskGroup) -> Terms:
+    request = group.request
+    return Terms(
+        min=group.min,
+        max=group.max,
+        decides=group.decides,
+        cpu=request.resources.get(CPU),
+        memory=request.resources.get(MEMORY),
+        gpu=request.gpu_milli if request.gpus else 0,
+        whole_node=request.whole_node,
     )
 
 
