@@ -15,7 +15,7 @@ from typing import NamedTuple
 from muster.engine.shares import shares
 from muster.model import events as ev
 from muster.model.fleet import Cluster
-from muster.model.jobs import Job, Running
+from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.nodes import Node
 from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
@@ -95,8 +95,13 @@ class World:
         return moment
 
     def next_ms(self) -> int | None:
-        """When to look again although nothing happened."""
-        return self._run.next_moment_ms()
+        """When to look again although nothing happened.
+
+        Agents may speak at any time, so there is always more to come than the run knows of: else it would not look at
+        widths once nobody waits.
+        """
+        found_ms = self._run.next_moment_ms(NEVER_MS)
+        return None if found_ms == NEVER_MS else found_ms
 
     def shares(self) -> dict[str, Shared]:
         """What part of the fleet each queue holds, and what part is its due."""
