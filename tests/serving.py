@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import httpx2
+
+from muster.local.processes import started
 
 MUSTER = [sys.executable, "-c", "from muster.cli.main import main; main()"]
 PATIENCE_S = 60.0
@@ -121,6 +125,16 @@ class Site:
         self.agents[cluster] = process
         return process
 
+    def supervisors(self) -> list[int]:
+        """The supervisors of tasks of local agents that are about."""
+        found = []
+        for path in self.folder.glob("*/live/*/*/record.json"):
+            with suppress(FileNotFoundError):  # it is over meanwhile
+                record = json.loads(path.read_text())
+                if record and started(record["pid"]) == record["started"]:
+                    found.append(int(record["pid"]))
+        return found
+
     def ledger(self, cluster: str = "lab") -> Path:
         """What an agent began and ended."""
         return self.folder / f"ledger-{cluster}"
@@ -190,3 +204,6 @@ class Site:
         for process in (*self.agents.values(), self.server):
             if process.is_alive:
                 process.end(signal.SIGKILL)
+        for pid in self.supervisors():  # a test that failed may have left some
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

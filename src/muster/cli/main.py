@@ -289,6 +289,33 @@ def server(
     sys.exit(run_server(db=db, host=host, port=port, token_file=token_file, most_queued=most_queued, keep=keep))
 
 
+@app.command()
+def up(
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where everything is kept.  [default: $XDG_DATA_HOME/muster]"),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0: any that is free.", min=0, max=65535)] = 8642,
+    nodes: Annotated[int, typer.Option(help="Cut this machine into so many nodes.", min=1, max=1024)] = 1,
+    keep: Annotated[str, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.")] = "7d",
+) -> None:
+    """Start everything on this machine: a server, its database and an agent that runs jobs here.
+
+    Example: muster up
+
+    Then, elsewhere: muster submit --queue default -- echo hello
+
+    A queue `default` and a context `local` are made, so that other commands find it. Ctrl-C ends it: tasks that run are
+    told to end (TERM, and KILL after their grace or a second Ctrl-C), and their jobs start again with the next
+    `muster up`, which finds everything else as it was.
+
+    Exit codes: 0 ended by Ctrl-C or TERM, 1 the store, the port or the folder cannot be used, 2 bad input.
+    """
+    from muster.cli.up import run
+
+    sys.exit(run(data=data, port=port, nodes=nodes, keep=keep))
+
+
 class Kind(StrEnum):
     """What an agent runs jobs on."""
 
@@ -332,6 +359,7 @@ def agent(
         OnEnd,
         typer.Option(help="local: when it ends, leave tasks running for the next agent in this folder, or stop them."),
     ] = OnEnd.LEAVE,
+    parent: Annotated[int | None, typer.Option(hidden=True, help="local: be killed with this process.")] = None,
     server_url: Annotated[str, typer.Option("--server", envvar="MUSTER_SERVER", metavar="URL")] = (
         "http://127.0.0.1:8642"
     ),
@@ -351,7 +379,8 @@ def agent(
 
     told = AgentOf(cluster=cluster, server_url=server_url, token_file=token_file)
     if kind is Kind.LOCAL:
-        sys.exit(run_local(told, nodes=nodes, folder=data, keep=keep, stops_tasks=on_end is OnEnd.STOP))
+        stops = on_end is OnEnd.STOP
+        sys.exit(run_local(told, nodes=nodes, folder=data, keep=keep, stops_tasks=stops, parent=parent))
     sys.exit(run_simulated(told, nodes=nodes or "1xcpu=8,memory=32Gi", seconds=seconds, ledger=ledger))
 
 

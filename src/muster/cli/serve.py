@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     CallerOf = Callable[[Machines], Caller]
 
 FAILED = 1
+KEEP = "not a duration such as 7d, 12h or 60s"
 MOST_PARTS = 1024  # nodes that a machine can be cut into
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
@@ -33,6 +34,18 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "muster"
 
 
+def log_to_stderr(level: int) -> None:
+    """What a process that stays has to say beside its output."""
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def seconds_of(duration: str) -> float | None:
+    """How many seconds `7d`, `12h` or `60s` are; None if it is no duration."""
+    read = _DURATION.fullmatch(duration)
+    return None if read is None else float(read[1]) * _SECONDS[read[2]]
+
+
 def run_server(*, db: str | None, host: str, port: int, token_file: str | None, most_queued: int, keep: str) -> int:
     """Run until interrupted; the exit code."""
     from muster.model.errors import MusterError
@@ -40,19 +53,17 @@ def run_server(*, db: str | None, host: str, port: int, token_file: str | None, 
     from muster.server.service import Limits
     from muster.server.serving import serve
 
-    kept = _DURATION.fullmatch(keep)
-    if kept is None:
-        print(f"--keep {keep}: not a duration such as 7d, 12h or 60s", file=sys.stderr)
+    kept_s = seconds_of(keep)
+    if kept_s is None:
+        print(f"--keep {keep}: {KEEP}", file=sys.stderr)
         return BAD_INPUT
-    keep_ms = int(float(kept[1]) * _SECONDS[kept[2]] * 1000)
     folder = state_folder()
     if db is None:
         folder.mkdir(parents=True, exist_ok=True)
         db = f"sqlite:///{folder / 'muster.db'}"
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    log_to_stderr(logging.INFO)
     token_path = Path(token_file) if token_file else folder / "token"
-    limits = Limits(most_queued=most_queued, keep_ms=keep_ms)
+    limits = Limits(most_queued=most_queued, keep_ms=int(kept_s * 1000))
     try:
         serve(db, host=host, port=port, token_file=token_path, policy=Policy(), limits=limits)
     except (MusterError, OSError) as err:
@@ -97,13 +108,13 @@ def run_simulated(agent: AgentOf, *, nodes: str, seconds: float, ledger: str | N
     return run_agent(agent, life)
 
 
-def run_local(agent: AgentOf, *, nodes: str | None, folder: str | None, keep: str, stops_tasks: bool) -> int:
+def run_local(
+    agent: AgentOf, *, nodes: str | None, folder: str | None, keep: str, stops_tasks: bool, parent: int | None
+) -> int:
     """Run the agent of this machine until interrupted; the exit code."""
-    from muster.local.running import Wanted, run
-
-    kept = _DURATION.fullmatch(keep)
-    if kept is None:
-        print(f"--keep {keep}: not a duration such as 7d, 12h or 60s", file=sys.stderr)
+    kept_s = seconds_of(keep)
+    if kept_s is None:
+        print(f"--keep {keep}: {KEEP}", file=sys.stderr)
         return BAD_INPUT
     if nodes is not None and not (nodes.isascii() and nodes.isdigit() and 1 <= int(nodes) <= MOST_PARTS):
         print(f"--nodes {nodes}: into how many nodes this machine is cut: 1 to {MOST_PARTS}", file=sys.stderr)
@@ -111,10 +122,17 @@ def run_local(agent: AgentOf, *, nodes: str | None, folder: str | None, keep: st
     if not sys.platform.startswith("linux"):
         print("a local agent needs Linux: it follows processes by pidfd and /proc", file=sys.stderr)
         return FAILED
+    from muster.local.processes import die_with_parent
+    from muster.local.running import Wanted, run
+
+    if parent is not None:
+        die_with_parent()
+        if os.getppid() != parent:
+            return FAILED
     wanted = Wanted(
         folder=Path(folder) if folder else state_folder() / f"agent-{agent.cluster}",
         nodes=int(nodes or 1),
-        keep_s=float(kept[1]) * _SECONDS[kept[2]],
+        keep_s=kept_s,
         stops_tasks=stops_tasks,
         greeting=greeting("local", agent),
     )
@@ -131,7 +149,7 @@ def run_agent(agent: AgentOf, life: Callable[[CallerOf], Coroutine[Any, Any, Non
     from muster.agent.calling import Caller, Refused
     from muster.model.errors import MusterError
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr(logging.WARNING)
     try:
         token = _token(agent.token_file)
         asyncio.run(life(lambda machines: Caller(agent.server_url, token, agent.cluster, machines)))
