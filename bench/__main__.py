@@ -19,6 +19,7 @@ from bench.pools import pools
 from bench.preemption import preemption
 from bench.races import races
 from bench.requests import job_requests
+from bench.serving import throughput
 from bench.simulate import simulate
 from bench.store import store
 from bench.turns import fill
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "races": races,
     "job-requests": job_requests,
     "store": store,
+    "throughput": throughput,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

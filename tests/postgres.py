@@ -40,6 +40,10 @@ class Postgres:
     def url(self, database):
         return f"postgresql://{USER}@/{database}?host={self.folder}"
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def start(self):
         """Start it; returns when it answers."""
         with (self.folder / "log").open("ab") as log:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from contextlib import closing
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from store_rows import a_job, everything
 
 from muster.store.rows import ENDED, FINISHED, UNSET, EventRow, JobChange, LeaseRow, NewEvent, Thing

@@ -18,7 +18,8 @@ def piece(folder: Path, asked: Read) -> Piece:
     if sheet is None or task is None:
         return Piece(number=asked.number, is_over=True, problem=_no_such_task(sheet, asked))
     path = folder / task.folder
-    was_over = (path / records.END).exists()  # before it is read: what came until then is complete
+    ends = (path / records.END, folder / sheets.REPORT)  # a task that never began has no end of its own
+    was_over = any(end.exists() for end in ends)  # before it is read: what came until then is complete
     data = _read(path / (records.OUT if asked.stream == "out" else records.ERR), asked.offset)
     return Piece(number=asked.number, data=data, is_over=was_over and len(data) < MOST_PIECE)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.agent.protocol import NodeReport
 from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
@@ -150,12 +150,12 @@ def classes_in(store: Store) -> dict[str, int]:
 
 def found_in(store: Store, policy: Policy) -> Found:
     """All that a store knows of the world."""
-    known = Known(classes=classes_in(store), cores_per_gpu=policy.cores_per_gpu, where="this server")
+    reader = reader_of_kept(classes_in(store), policy)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()
     for row in store.unfinished():
-        spec = spec_of(row.spec, known)
+        spec = spec_of(row.spec, reader)
         as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
         job = as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())))
         jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
@@ -175,9 +175,14 @@ def found_in(store: Store, policy: Policy) -> Found:
     )
 
 
-def spec_of(document: Mapping[str, Any], known: Known) -> JobSpec:
+def reader_of_kept(classes: Mapping[str, int], policy: Policy) -> JobReader:
+    """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
+    return JobReader(Known(classes=dict(classes), cores_per_gpu=policy.cores_per_gpu, where="this server"))
+
+
+def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:
     """A job that was read before, from what the store keeps of it."""
-    (spec,) = read_jobs([document], known)
+    (spec,) = reader.read([document])
     return next(spec.each())
 
 

@@ -7,9 +7,11 @@ attempt of a job is told to nobody before the last one is over, wherever that ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
+
+from msgspec.structs import replace
 
 from muster.agent.protocol import Report
 from muster.store.rows import LeaseRow
@@ -146,8 +148,12 @@ class Leases:
     def stale(self, cluster: str, reports: Iterable[Report]) -> list[Report]:
         """Attempts that an agent has and should not: nobody here knows of them."""
         with self._lock:
-            known = {key for key, row in self.live.items() if row.cluster == cluster} if reports else set()
-        return [it for it in reports if it.stage != "ended" and (it.job, it.attempt) not in known]
+            return [
+                it
+                for it in reports
+                if it.stage != "ended"
+                and ((row := self.live.get((it.job, it.attempt))) is None or row.cluster != cluster)
+            ]
 
     def _is_first(self, key: Key) -> bool:
         """Whether no earlier attempt of the job is still about."""

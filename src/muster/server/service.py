@@ -7,7 +7,7 @@ a turn, whose rows are durable before the answer.
 from __future__ import annotations
 
 import logging
-import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import read_jobs
+from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost, as_document
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
@@ -23,8 +23,11 @@ from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.bells import Bells
-from muster.server.finding import SETTING, classes_in, found_in, settings_in
+from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
+from muster.server.logs import Logs
+from muster.server.naming import Names
+from muster.server.specs import Specs
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
@@ -38,10 +41,6 @@ FORGOTTEN_AT_ONCE = 2_000  # rows of a kind
 PAUSE_S = 0.05  # so that turns can write in between
 
 log = logging.getLogger(__name__)
-
-NAMELESS = "job"
-
-_LETTERS = "bcdfghjkmnpqrstvwxz23456789"  # none that are mistaken for another, and no words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +75,14 @@ class Service:
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
+        self.logs = Logs(self.bells.ring)
         self.leases = Leases(found.leases)
         self.leases.woken = self.bells.ring
         self._return_pending(found)
         self.world: World = restored(policy, found)
+        self._reader = JobReader(self.known())
+        self._names = Names()
+        self.specs = Specs(store, reader_of_kept(self.classes, policy))
         self.turns = Turns(self.world, self.leases, self.writer, clock, keep_ms=limits.keep_ms)
 
     def _return_pending(self, found: Found) -> None:
@@ -157,7 +160,7 @@ class Service:
 
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
-        specs = [one for spec in read_jobs(decoded, self.known()) for one in spec.each()]
+        specs = [one for spec in self._reader_now().read(decoded) for one in spec.each()]
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
@@ -166,17 +169,26 @@ class Service:
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
             return known
-        self._check_room(specs)
-        rows = self._rows(specs, who, keys)
+        asked = self._make_room(specs)
         try:
-            self._write(rows)
-        except AlreadyThere:
-            if keys and (known := self._submitted_before(keys, specs)):
+            rows = self._written(specs, who, keys)
+        except BaseException as err:
+            with self.world.lock:
+                self.world.let_in({queue: -many for queue, many in asked.items()})
+            if isinstance(err, AlreadyThere) and keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
             raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
+        self.specs.remember({row.id: spec for (row, _), spec in zip(rows, specs, strict=True)})
         self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]))
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
+
+    def _reader_now(self) -> JobReader:
+        """The reader of before, which remembers what it read, unless something it goes by has changed."""
+        known = self.known()
+        if not self._reader.knows(known):
+            self._reader = JobReader(known)
+        return self._reader
 
     def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
         problems = [
@@ -196,24 +208,37 @@ class Service:
             raise DocumentError((Problem("key", 0, message),))
         return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
 
-    def _check_room(self, specs: Sequence[JobSpec]) -> None:
-        asked: dict[str, int] = {}
-        for spec in specs:
-            asked[spec.queue] = asked.get(spec.queue, 0) + 1
+    def _make_room(self, specs: Sequence[JobSpec]) -> dict[str, int]:
+        """How many jobs come to each queue, which from now on has no room for others in their place."""
+        asked = Counter(spec.queue for spec in specs)
         with self.world.lock:
             for queue, many in asked.items():
-                queued = self.world.state.jobs_in(queue)
+                queued = self.world.jobs_in(queue)
                 if queued + many > self.limits.most_queued:
                     raise Full(f"queue {queue!r} has {queued} jobs, and {self.limits.most_queued} is the most it takes")
+            self.world.let_in(asked)
+        return asked
+
+    def _written(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
+        """The jobs as they are durable now."""
+        while True:
+            rows = self._rows(specs, who, keys)
+            try:
+                self._write(rows)
+            except AlreadyThere as err:
+                if err.client_ids or not err.ids:
+                    raise
+                continue  # another server gave out the same ids at the same moment
+            return rows
 
     def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         now_ms = self.turns.now_ms()
-        ids = [f"{spec.name or NAMELESS}-{_suffix()}" for spec in specs]
+        ids = self._names.ids([spec.name for spec in specs], now_ms)
         called = _called(specs, ids) | self._found_before(specs)
         rows = []
         for place, spec in enumerate(specs):
             after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
-            job = replace(spec, user=spec.user or who.name).job(ids[place], now_ms, after)
+            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name)
             rows.append((_row(job, spec, keys[place] if keys else ""), job))
         return rows
 
@@ -313,10 +338,6 @@ def _called(specs: Sequence[JobSpec], ids: Sequence[str]) -> dict[str, list[str]
         for name in {spec.name, array} - {None}:
             called.setdefault(str(name), []).append(job_id)
     return called
-
-
-def _suffix() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(7))
 
 
 def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:

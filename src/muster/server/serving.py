@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -75,10 +76,21 @@ def serve(
         write_secret(token_file, token)
     for ending in (signal.SIGTERM, signal.SIGINT):  # the server ends by itself, and is then told again: that is all
         signal.signal(ending, lambda *_: None)
+    _collect_seldom()
     config = uvicorn.Config(
         application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
     )
     _Announcing(config, service, announce).run(sockets=[listener])
+
+
+def _collect_seldom() -> None:
+    """Let the garbage collector look at what came since, not again and again at a million jobs.
+
+    Next to nothing here refers back to itself, and yet looking for what does took a third of the server's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def write_secret(path: Path, token: str) -> None:

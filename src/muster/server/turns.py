@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
@@ -17,7 +17,6 @@ from time import monotonic
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
-from muster.model.plan import Start
 from muster.server.leases import ENDED, Leases, reported
 from muster.server.world import World
 from muster.server.writing import Written
@@ -190,13 +189,15 @@ class Turns:
             happened += self._losses(written, now_ms)
             queues = self._queues_of(happened)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
-            for event in moment.events:
-                if not isinstance(event, ev.JobSubmitted):  # written down before it was heard of here
-                    written.add(event, queues)
-            self.counts.actions.update(type(action).__name__.lower() for action in moment.plan.actions)
+            written.add_all(
+                (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
+                queues,
+            )
+            actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
+            self.counts.actions.update(actions)
             self._forget(moment, now_ms)
         decided = monotonic()
-        seq = self._write(_batch(news, written, moment, now_ms, int((decided - began) * 1000)))
+        seq = self._write(_batch(news, written, moment, actions, int((decided - began) * 1000)))
         self.counts.turns += 1
         self.counts.seconds["decide"] += decided - began
         self.counts.seconds["write"] += monotonic() - decided
@@ -300,21 +301,18 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, moment: Moment, now_ms: int, took_ms: int) -> Batch:
-    starts = moment.plan.placed_by_queue()
-    body = {
-        "news": len(news),
-        "actions": dict(Counter(type(action).__name__.lower() for action in moment.plan.actions)),
-        "started": starts,
-    }
-    is_worth_it = bool(moment.events) or any(isinstance(action, Start) for action in moment.plan.actions)
+def _batch(news: Sequence[News], written: Written, moment: Moment, actions: Mapping[str, int], took_ms: int) -> Batch:
+    turn = None
+    if moment.events or actions.get("start"):
+        body = {"news": len(news), "actions": dict(actions), "started": moment.plan.placed_by_queue()}
+        turn = TurnRow(at_ms=moment.now_ms, took_ms=took_ms, body=body)
     return Batch(
-        at_ms=now_ms,
+        at_ms=moment.now_ms,
         events=written.events,
-        changes=list(written.changes.values()),
+        changes=written.changes,
         leases=list(written.leases.values()),
         things=[thing for one in news for thing in one.things],
         gone=[pair for one in news for pair in one.gone],
-        turn=TurnRow(at_ms=now_ms, took_ms=took_ms, body=body) if is_worth_it else None,
+        turn=turn,
         audit=[row for one in news for row in one.audit],
     )

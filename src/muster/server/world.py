@@ -6,7 +6,7 @@ decided is true once the store has it, so a world is always what the store says,
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -65,6 +65,7 @@ class World:
         self._run = Run(state, _until_told)
         self.last: Plan | None = None
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
+        self._coming: Counter[str] = Counter()  # jobs by queue that were let in and that no turn has seen yet
 
     @property
     def state(self) -> State:
@@ -86,10 +87,20 @@ class World:
         self.state.policy = replace(self.state.policy, preemption=preemption)
         self.state.has_news = True
 
+    def jobs_in(self, queue: str) -> int:
+        """How many jobs of a queue are not over, with those that are on their way."""
+        return self.state.jobs_in(queue) + self._coming[queue]
+
+    def let_in(self, jobs: Mapping[str, int]) -> None:
+        """So many jobs of each queue are on their way; or, below zero, they are not after all."""
+        self._coming.update(jobs)
+
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
         for event in news:
             self._run.expect(now_ms, event)
+            if isinstance(event, ev.JobSubmitted):
+                self._coming[event.job.queue] -= 1
         moment = self._run.step(now_ms)
         self.last = moment.plan
         return moment

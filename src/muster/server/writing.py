@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from muster.model import events as ev
-from muster.model.jobs import Task
+from muster.model.jobs import Job, Task
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
 from muster.state.state import State
 from muster.state.telling import told
@@ -23,9 +24,30 @@ class Written:
         self._known = leases
         self._state = state
         self._now_ms = now_ms
-        self.changes: dict[str, JobChange] = {}
+        self._changes: dict[str, dict[str, Any]] = {}
         self.leases: dict[tuple[str, int], LeaseRow] = {}
+        self._attempts: dict[str, list[int]] = {}  # of each job, in `leases`
         self.events: list[NewEvent] = []
+
+    @property
+    def changes(self) -> list[JobChange]:
+        """What became different about each job."""
+        return [JobChange(id=job, **changes) for job, changes in self._changes.items()]
+
+    def add_all(self, events: Iterable[ev.Event], queue_of: Mapping[str, tuple[str, str]]) -> None:
+        """All this happened. `queue_of`: queue and job set of jobs that may be over by now.
+
+        That a job was admitted which started at the same moment is not worth a line: its start says it.
+        """
+        admitted: ev.JobAdmitted | None = None
+        for event in events:
+            if admitted is not None and not (isinstance(event, ev.JobStarted) and event.job == admitted.job):
+                self.add(admitted, queue_of)
+            admitted = event if isinstance(event, ev.JobAdmitted) else None
+            if admitted is None:
+                self.add(event, queue_of)
+        if admitted is not None:
+            self.add(admitted, queue_of)
 
     def add(self, event: ev.Event, queue_of: Mapping[str, tuple[str, str]]) -> None:
         """One more thing happened. `queue_of`: queue and job set of jobs that may be over by now."""
@@ -35,7 +57,8 @@ class Written:
             case ev.JobReturned(job=job):
                 self._change(job, state="queued", cluster="")
             case ev.JobStarted():
-                self._start(event)
+                job_of_it = self._start(event)
+                queue_of = {event.job: (job_of_it.queue, job_of_it.job_set)}
             case ev.JobResized(job=job, group=group, tasks=tasks):
                 self._resize(job, group, tasks)
             case ev.JobPreempted(job=job, attempt=attempt, by=by):
@@ -59,7 +82,10 @@ class Written:
 
     def put(self, row: LeaseRow) -> None:
         """An agent spoke of a lease."""
-        self.leases[row.job, row.attempt] = row
+        key = (row.job, row.attempt)
+        if key not in self.leases:
+            self._attempts.setdefault(row.job, []).append(row.attempt)
+        self.leases[key] = row
 
     def lease(self, job: str, attempt: int) -> LeaseRow | None:
         """A lease as it is by now."""
@@ -81,10 +107,11 @@ class Written:
         return ("", "") if lease is None else (lease.spec["queue"], lease.spec["jobSet"])
 
     def _change(self, job: str, **changes: Any) -> None:
-        before = self.changes.get(job)
-        self.changes[job] = JobChange(id=job, **changes) if before is None else replace(before, **changes)
+        before = self._changes.setdefault(job, changes)
+        if before is not changes:
+            before.update(changes)
 
-    def _start(self, event: ev.JobStarted) -> None:
+    def _start(self, event: ev.JobStarted) -> Job:
         self._change(
             event.job, state="running", attempt=event.attempt, cluster=event.cluster, start_ms=self._now_ms, reason=""
         )
@@ -113,10 +140,11 @@ class Written:
                 changed_ms=self._now_ms,
             )
         )
+        return job
 
     def _of(self, job: str) -> Iterable[LeaseRow]:
         rows = {row.attempt: row for row in self._known.of_job(job)}
-        rows |= {attempt: row for (name, attempt), row in self.leases.items() if name == job}
+        rows |= {attempt: self.leases[job, attempt] for attempt in self._attempts.get(job, ())}
         return [rows[attempt] for attempt in sorted(rows)]
 
     def _resize(self, job: str, group: str, tasks: tuple[Task, ...]) -> None:

@@ -98,6 +98,9 @@ class State:
 
     def find(self, job_id: str) -> Job | None:
         """A job that is not over."""
+        run = self.running.get(job_id)
+        if run is not None:
+            return run.job
         return self._job(job_id) if job_id in self.jobs and not self.jobs[job_id].phase.is_over else None
 
     def jobs_in(self, queue: str) -> int:

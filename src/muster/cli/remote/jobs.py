@@ -152,7 +152,7 @@ def job(
 ) -> None:
     """Show one job: its state, its attempts, and what it was submitted as.
 
-    Example: muster job train-k7d2xqz
+    Example: muster job train-bprwmkjnxht
 
     Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
     interrupted.
@@ -173,7 +173,7 @@ def why(
 ) -> None:
     """Say why a job waits, with the numbers, and when it will start. With -o wide also the facts.
 
-    Example: muster why train-k7d2xqz
+    Example: muster why train-bprwmkjnxht
 
     Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
     interrupted.
@@ -198,7 +198,7 @@ def cancel(
 ) -> None:
     """Cancel jobs, whatever they are doing. Prints those that were not over already.
 
-    Example: muster cancel train-k7d2xqz sweep-3-b8mkw4r
+    Example: muster cancel train-bprwmkjnxht sweep-3-bprwmkjnxhv
 
     Example: muster cancel --job-set sweep
 
@@ -224,7 +224,7 @@ def reprioritise(
 ) -> None:
     """Change a job's priority inside its queue, or its priority class.
 
-    Example: muster reprioritise train-k7d2xqz --priority 10
+    Example: muster reprioritise train-bprwmkjnxht --priority 10
 
     Exit codes: 0 fine, 1 there is no such job, it is over, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
@@ -250,7 +250,7 @@ def hold(
 ) -> None:
     """Hold a queued job back until it is released.
 
-    Example: muster hold train-k7d2xqz
+    Example: muster hold train-bprwmkjnxht
 
     Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
@@ -271,7 +271,7 @@ def release(
 ) -> None:
     """Let a job go that was held back.
 
-    Example: muster release train-k7d2xqz
+    Example: muster release train-bprwmkjnxht
 
     Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
@@ -292,7 +292,7 @@ def preempt(
 ) -> None:
     """Stop a running job and put it back into its queue; that costs it no retry. For admins.
 
-    Example: muster preempt train-k7d2xqz
+    Example: muster preempt train-bprwmkjnxht
 
     Exit codes: 0 fine, 1 there is no such job, it does not run, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
@@ -314,7 +314,7 @@ def wait(
 ) -> None:
     """Wait until jobs are over.
 
-    Example: muster wait train-k7d2xqz && echo done
+    Example: muster wait train-bprwmkjnxht && echo done
 
     Exit codes: 0 all succeeded, 1 one did not, or took too long, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.

@@ -42,7 +42,7 @@ def read_jobs(value: object, known: Known, *, simulation: bool = False) -> list[
 
 
 class JobReader:
-    """Reads jobs of many requests, as long as what is known stays the same."""
+    """Reads jobs of many requests, as long as what is known stays the same; of several threads, too."""
 
     def __init__(self, known: Known, *, simulation: bool = False) -> None:
         self._known = known
@@ -54,6 +54,10 @@ class JobReader:
         self._launches: dict[bytes, _Part] = {}
         self._values: dict[tuple[str, type, Any], Any] = {}
         self._profiles: dict[Profile, Profile] = {}
+
+    def knows(self, known: Known) -> bool:
+        """Whether it reads by just this."""
+        return self._known == known
 
     def read(self, value: object) -> list[JobSpec]:
         """The jobs of one request; raises JobFileError."""
@@ -117,10 +121,10 @@ class JobReader:
         if known is not _UNHEARD:
             return known
         fields, problems = _fields({key: value})
-        read = self._values[typed] = _OF_JOB[key].read(fields, self._known)
+        read = _OF_JOB[key].read(fields, self._known)
         if problems:
-            del self._values[typed]
             raise _NotPlain
+        self._values[typed] = read  # only now: others may be looking
         return read
 
     def _like(self, asks: _Part) -> _Part:
@@ -133,8 +137,9 @@ class JobReader:
         spec = read_spec(fields, replace(self._known, queues=None), simulation=self._simulation)
         if problems or spec.indices is not None:
             raise _NotPlain
-        like = self._asks[written] = {name: getattr(spec, name) for name in _FIELDS}
+        like = {name: getattr(spec, name) for name in _FIELDS}
         like["profile"] = self._profiles.setdefault(spec.profile, spec.profile)
+        self._asks[written] = like
         return like
 
     def _launch(self, launch: _Part, like: Launch, asks: _Part) -> Launch:

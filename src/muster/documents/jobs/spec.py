@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -77,14 +76,14 @@ class JobSpec:
                 document={**whole, "array": str(index)},
             )
 
-    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = ()) -> Job:
-        """The job that the engine sees; `after` are the ids of those it waits for."""
+    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = (), *, user: str = "") -> Job:
+        """The job that the engine sees; `after`: the ids of those it waits for, `user`: whose it is if it says none."""
         return Job(
             id=id,
             queue=self.queue,
             profile=self.profile,
             submit_ms=submit_ms,
-            user=self.user,
+            user=self.user or user,
             job_set=self.job_set,
             priority_class=self.priority_class,
             priority=self.priority,
@@ -99,5 +98,8 @@ class JobSpec:
 
 
 def as_document(spec: JobSpec) -> dict[str, Any]:
-    """The job as a plain document: reading it gives the same job. One job of an array is an array of one index."""
-    return deepcopy(dict(spec.document))
+    """The job as a plain document: reading it gives the same job. One job of an array is an array of one index.
+
+    What is inside of it belongs to the job: write it down, and leave it as it is.
+    """
+    return dict(spec.document)

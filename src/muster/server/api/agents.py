@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
 from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
-from muster.documents.jobs.known import Known
+from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
@@ -18,7 +16,7 @@ from muster.model.jobs import TaskGroup
 from muster.model.resources import CPU, MEMORY
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
-from muster.server.finding import cluster_thing, node_thing, reported_node, spec_of
+from muster.server.finding import cluster_thing, node_thing, reported_node
 from muster.server.leases import STOPPING, revision
 from muster.server.service import Service
 from muster.server.turns import Heard, News
@@ -41,6 +39,7 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
     said = _read(await request.body())
     if not understands(said.version):
         raise Refused(426, f"version {said.version!r} of the protocol is not understood here: this is {VERSION}")
+    desk.logs.heard(cluster, said.version, said.pieces)
     if not desk.leases.call(cluster, said.session, said.got, desk.turns.now_ms(), hello=said.hello):
         return _answer(Answer(again=True))
     await _take_in(desk, cluster, said)
@@ -50,7 +49,8 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
     wanted = await _wanted(desk, cluster, said)
     if not desk.leases.is_current(cluster, said.session):
         return _answer(Answer(again=True))
-    return _answer(await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted))
+    answer = await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted)
+    return _answer(msgspec.structs.replace(answer, reads=desk.logs.wanted(cluster)))
 
 
 def _read(body: bytes) -> Call:
@@ -111,7 +111,8 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
         bell.clear()
         wanted = desk.leases.to_tell(cluster, MOST_TOLD)
         left = until - loop.time()
-        if wanted or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
+        is_asked = bool(wanted or desk.logs.wanted(cluster))
+        if is_asked or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
             return wanted
         try:
             await asyncio.wait_for(bell.wait(), left)
@@ -121,16 +122,15 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
 
 def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) -> Answer:
     starting = [row for row in rows if row.state != STOPPING]
-    specs = desk.store.specs({row.job for row in starting})
-    known = Known(classes=dict(desk.classes), cores_per_gpu=desk.policy.cores_per_gpu)  # any queue and cluster
-    leases = [_lease(row, specs[row.job], known) for row in starting]
+    specs = desk.specs.take({row.job for row in starting})
+    leases = [_lease(row, specs[row.job]) for row in starting]
     stops = [Stop(job=row.job, attempt=row.attempt, reason=row.reason) for row in rows if row.state == STOPPING]
     number = desk.leases.note_answer(cluster, session, rows)
     return Answer(number=number, leases=leases, stops=stops)
 
 
-def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
-    at, of_job = row.spec, spec_of(spec, known)
+def _lease(row: LeaseRow, spec: JobSpec) -> Lease:
+    at = row.spec
     return Lease(
         job=row.job,
         attempt=row.attempt,
@@ -139,10 +139,10 @@ def _lease(row: LeaseRow, spec: Mapping[str, Any], known: Known) -> Lease:
         queue=at["queue"],
         user=at["user"],
         places=[Place(**place) for place in at["places"]],
-        launch=of_job.launch.plain(),
+        launch=spec.launch.plain(),
         time_limit_s=at["timeLimit"],
-        grace_s=of_job.grace_ms / 1000,
-        groups={group.name: _terms(group) for group in of_job.profile.groups},
+        grace_s=spec.grace_ms / 1000,
+        groups={group.name: _terms(group) for group in spec.profile.groups},
     )
 
 

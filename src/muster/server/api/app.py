@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from muster import __version__
-from muster.server.api import agents, errors, events, fleet, jobs, operations, queues
+from muster.server.api import agents, errors, events, fleet, jobs, logs, operations, queues
 from muster.server.service import Service
 
 _DESCRIPTION = """One batch scheduler for many clusters.
@@ -31,6 +31,6 @@ def application(service: Service) -> FastAPI:
     app = FastAPI(title="Muster", version=__version__, description=_DESCRIPTION, lifespan=life)
     app.state.service = service
     errors.register(app)
-    for part in (jobs, queues, fleet, agents, events, operations):
+    for part in (jobs, logs, queues, fleet, agents, events, operations):
         app.include_router(part.router)
     return app

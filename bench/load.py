@@ -1,0 +1,66 @@
+"""`python -m bench.load URL TOKEN-FILE SECONDS RATE LOG`: submits batches of jobs to a server, as any client would.
+
+A batch that was not answered is sent again with the same key until it is. LOG gets a line for each batch that was
+acknowledged: when (milliseconds of the clock on the wall), how many jobs, and the id of its last one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from time import monotonic, sleep, time
+
+import httpx2
+
+AT_ONCE = 1_000
+QUEUES = tuple(f"team-{number}" for number in range(10))
+_SHAPES = tuple({"cpu": cpu, "memory": f"{gib}Gi"} for cpu in (1, 1, 1, 2, 4) for gib in (1, 2, 4))
+_AGAIN_S = 0.05
+
+
+def batch(rng: Random, many: int = AT_ONCE) -> bytes:
+    """A request with so many jobs."""
+    jobs = [
+        {"name": "bench", "queue": rng.choice(QUEUES), "command": ["true"], **rng.choice(_SHAPES)} for _ in range(many)
+    ]
+    return json.dumps({"jobs": jobs}).encode()
+
+
+def submit(client: httpx2.Client, body: bytes, key: str) -> list[str]:
+    """The ids of the jobs of a batch, whatever happens to the server meanwhile."""
+    while True:
+        try:
+            answer = client.post("/api/v1/jobs", content=body, headers={"Idempotency-Key": key})
+        except httpx2.TransportError:
+            sleep(_AGAIN_S)
+            continue
+        if answer.status_code == 201:
+            return [job["id"] for job in answer.json()["jobs"]]
+        if answer.status_code not in (429, 503):
+            raise SystemExit(f"the server answered {answer.status_code}: {answer.text[:500]}")
+        sleep(_AGAIN_S)
+
+
+def main() -> None:
+    """Submit at a steady rate for so long; what could not be sent in time is sent as soon as it can be."""
+    url, token_file, seconds, rate, log = sys.argv[1:]
+    headers = {"Authorization": f"Bearer {Path(token_file).read_text(encoding='utf-8').strip()}"}
+    rng = Random(1)
+    bodies = [batch(rng) for _ in range(20)]
+    began = monotonic()
+    with httpx2.Client(base_url=url, headers=headers, timeout=60) as client, open(log, "a", encoding="utf-8") as lines:
+        number = 0
+        while (elapsed := monotonic() - began) < float(seconds):
+            due = number * AT_ONCE / float(rate)
+            if elapsed < due:
+                sleep(due - elapsed)
+            ids = submit(client, bodies[number % len(bodies)], f"load-{number}")
+            lines.write(f"{int(time() * 1000)} {len(ids)} {ids[-1]}\n")
+            lines.flush()
+            number += 1
+
+
+if __name__ == "__main__":
+    main()
