@@ -166,8 +166,8 @@ class Client:
         With `follow` it goes on until the task is over.
         """
         while True:
-            which = {"task": task, "stream": stream, "follow": follow}
-            piece = self.do(asking.logs(job_id, **which, attempt=attempt, offset=offset))
+            ask = asking.logs(job_id, task=task, stream=stream, attempt=attempt, offset=offset, follow=follow)
+            piece = self.do(ask)
             if piece.text:
                 yield piece.text
             if piece.over or (not follow and piece.next == offset):

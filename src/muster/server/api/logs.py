@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     """Which log, and from where on."""
 
     group: str
-    index: int
+    number: int
     stream: Literal["out", "err"]
     offset: int
     attempt: int | None
@@ -89,7 +89,7 @@ async def _log(desk: Service, row: JobRow, asked: Asked) -> Log:
         job=row.id,
         attempt=lease.attempt,
         group=asked.group,
-        index=asked.index,
+        index=asked.number,
         stream=asked.stream,
         offset=asked.offset,
     )
