@@ -10,15 +10,14 @@ import json
 import os
 import random
 import signal
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
-import httpx2
 import pytest
+from insisting import ends, submit_all
 from serving import PATIENCE_S, Site
 
 KILLS = int(os.environ.get("MUSTER_KILLS", "30")) // 2
@@ -52,13 +51,14 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
         acknowledged: list[str] = []
         with ThreadPoolExecutor(1) as people:
             for number in range(KILLS):
-                answered: Queue[int] = Queue()
-                submitted = people.submit(_submit_all, site, number, answered)
+                answered: Queue[str] = Queue()
+                keys = [f"{number}-{batch}" for batch in range(BATCHES)]
+                submitted = people.submit(submit_all, site, keys, _jobs, answered)
                 for _ in range(chance.randrange(BATCHES)):
                     answered.get(timeout=PATIENCE_S)
                 chance.choice(victims)()
                 acknowledged += submitted.result()
-        states = _ends(site, acknowledged)
+        states = ends(site, "a", len(acknowledged))
 
     assert states == {"succeeded": KILLS * BATCHES * JOBS}
     lines = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines() if line[-1:] == "]"]
@@ -68,41 +68,5 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
     assert succeeded == Counter(acknowledged)
 
 
-def _submit_all(site: Site, number: int, answered: Queue[int]) -> list[str]:
-    jobs: list[str] = []
-    for batch in range(BATCHES):
-        jobs += _submit(site, f"{number}-{batch}")
-        answered.put(batch)
-    return jobs
-
-
-def _submit(site: Site, key: str) -> list[str]:
-    """Submit until it is answered; a lost answer is asked for again by its key."""
-    jobs = [{"name": f"j{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]
-    answer = _insist(site, "POST", "/jobs", json={"jobs": jobs}, headers={"Idempotency-Key": key})
-    return [job["id"] for job in answer["jobs"]]
-
-
-def _insist(site: Site, method: str, path: str, **more: Any) -> Any:
-    until = time.monotonic() + PATIENCE_S
-    headers = {"Authorization": f"Bearer {site.token}", **more.pop("headers", {})}
-    while time.monotonic() < until:
-        try:
-            answer = httpx2.request(method, f"{site.url}/api/v1{path}", headers=headers, timeout=PATIENCE_S, **more)
-        except httpx2.TransportError:
-            continue
-        if answer.status_code < 300:
-            return answer.json()
-        assert answer.status_code == 503, answer.text
-    raise AssertionError(f"{method} {path} was never answered")
-
-
-def _ends(site: Site, job_ids: list[str]) -> dict[str, int]:
-    """What became of all jobs, once nothing more will."""
-    until = time.monotonic() + PATIENCE_S
-    counts: dict[str, int] = {}
-    while time.monotonic() < until:
-        counts = _insist(site, "GET", "/queues/a")["jobs"]
-        if sum(counts.values()) == len(job_ids) and set(counts) <= {"succeeded", "failed", "cancelled"}:
-            return counts
-    return counts
+def _jobs(_key: str) -> list[dict[str, Any]]:
+    return [{"name": f"j{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]
