@@ -14,6 +14,7 @@ import shutil
 import socket
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from muster.agent.calling import Caller
@@ -30,6 +31,8 @@ from muster.model.errors import MusterError
 Key = tuple[str, int]
 
 SWEEP_EVERY_S = 600.0
+SOON_S = 0.1
+MOST_AT_ONCE = 32  # attempts that are begun without a look at what ended
 
 
 class FolderInUse(MusterError):
@@ -52,6 +55,7 @@ class Local:
         self._attempts: dict[Key, Attempt] = {}
         self._of_task: dict[str, Attempt] = {}
         self._waiting: dict[Key, Attempt] = {}  # for room
+        self._to_say: set[Key] = set()
         self._ports: set[int] = set()
         self._empty = asyncio.Event()
         self._is_closing = False
@@ -113,7 +117,7 @@ class Local:
                 attempt.resize(sheets.next_sheet(attempt.sheet, lease, self._port))
                 self._waiting[key] = attempt
             if attempt is not None:
-                self._say(attempt.now())
+                self._say_soon(key)
         self._begin_those_with_room()
 
     def _made(self, lease: Lease) -> Attempt | None:
@@ -172,29 +176,34 @@ class Local:
     # -- lives -----------------------------------------------------------------------------------------------
 
     def _begin_those_with_room(self) -> None:
-        for key, attempt in list(self._waiting.items()):
-            wanted = attempt.wanted()
-            if self._must_wait(attempt, {task.node for _, task in wanted}):
+        """Begin whom nobody is in the way of: a few at a time, so that ends are heard of in between."""
+        if not self._waiting or self._is_closing:
+            return
+        leaving = self._being_left()
+        few = islice(list(self._waiting.items()), MOST_AT_ONCE if not leaving else None)
+        for key, attempt in few:
+            if leaving and self._must_wait(attempt, leaving):
                 continue
             del self._waiting[key]
             attempt.begin()
             self._know(attempt)
-            self._say(attempt.now())
+            self._say_soon(key)
             self._settle(attempt)
+        if self._waiting and not leaving:
+            asyncio.get_running_loop().call_soon(self._begin_those_with_room)
 
-    def _must_wait(self, attempt: Attempt, nodes: set[str]) -> bool:
+    def _being_left(self) -> set[str]:
+        """The nodes with tasks that were told to end and are still about."""
+        tasks = (tasked for attempt in self._attempts.values() for tasked in attempt.tasks.values())
+        return {tasked.task.node for tasked in tasks if tasked.is_told and tasked.end is None}
+
+    def _must_wait(self, attempt: Attempt, leaving: set[str]) -> bool:
         """Whether its room is still taken by someone who was told to leave it."""
-        if self._is_closing:
-            return True
-        leaving = any(
-            tasked.is_told and tasked.end is None and tasked.task.node in nodes
-            for other in self._attempts.values()
-            for tasked in other.tasks.values()
-        )
-        if not leaving:
+        wanted = attempt.wanted()
+        if leaving.isdisjoint(task.node for _, task in wanted):
             return False
         taken = held((pair for other in self._attempts.values() for pair in other.held()), self._amounts)
-        return is_full(self._amounts, taken, held(attempt.wanted(), self._amounts))
+        return is_full(self._amounts, taken, held(wanted, self._amounts))
 
     def _know(self, attempt: Attempt) -> None:
         self._of_task.update(dict.fromkeys(attempt.tasks, attempt))
@@ -216,6 +225,18 @@ class Local:
         attempt.settle()
         if self._is_closing and not self._is_busy():
             self._empty.set()
+
+    def _say_soon(self, key: Key) -> None:
+        """Say how an attempt is, in a moment: by then some are over, and that is all there is to say of them."""
+        if key not in self._to_say:
+            asyncio.get_running_loop().call_later(SOON_S, self._say_now, key)
+            self._to_say.add(key)
+
+    def _say_now(self, key: Key) -> None:
+        self._to_say.discard(key)
+        attempt = self._attempts.get(key)
+        if attempt is not None and attempt.report is None:
+            self._say(attempt.now())
 
     def _say(self, report: Report) -> None:
         if self.caller is not None:

@@ -83,7 +83,8 @@ class Attempt:
     def begin(self) -> None:
         """Start those of its tasks that nobody has started yet."""
         self.is_begun = True
-        records.write(str(self.folder), sheets.WORLD, world(self.sheet))
+        if self.sheet.is_gang:
+            records.write(str(self.folder), sheets.WORLD, world(self.sheet))
         for task in self.sheet.tasks:
             path = self.folder / task.folder
             if str(path) not in self.tasks:
@@ -96,7 +97,9 @@ class Attempt:
         said = self.sheet.launch.get("groups", {}).get(task.group, {})
         terms = self.sheet.terms(task.group)
         gpus = self.means.gpus.get(task.node, ())
-        files = {"MUSTER_NOTICE": str(path / records.NOTICE), "MUSTER_WORLD": str(self.folder / sheets.WORLD)}
+        files = {"MUSTER_NOTICE": f"{path}/{records.NOTICE}"}
+        if self.sheet.is_gang:
+            files["MUSTER_WORLD"] = f"{self.folder}/{sheets.WORLD}"
         order = {
             "task": msgspec.to_builtins(task),
             "mark": mark(self.sheet, task),

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.local.launcher import LONGEST
-from muster.local.processes import boot_id, started
+from muster.local.processes import BOOT, started
 from muster.local.records import Body
 
 log = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class Launcher:
 
 def opened(record: Body) -> int | None:
     """A descriptor of the supervisor that a record names; None if it is gone, and another process has its number."""
-    if record.get("boot") != boot_id():
+    if record.get("boot") != BOOT:
         return None
     try:
         descriptor = os.pidfd_open(int(record["pid"]))

@@ -10,6 +10,8 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 
+from muster.local.records import read_bytes
+
 MARK = "MUSTER_TASK_MARK"
 """The variable by which the processes of a task are known, whoever their parent has become."""
 
@@ -34,10 +36,8 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def boot_id() -> str:
-    """Which run of the machine this is: process numbers begin anew with each."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+BOOT = read_bytes("/proc/sys/kernel/random/boot_id").decode().strip()
+"""Which run of the machine this is: process numbers begin anew with each."""
 
 
 def started(pid: int) -> int | None:
@@ -55,8 +55,7 @@ def parent(pid: int) -> int | None:
 def _stat(pid: int) -> list[str] | None:
     """The fields of a process after its name, which may contain anything."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode("ascii").split()
+        return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].decode().split()
     except (FileNotFoundError, ProcessLookupError):
         return None
 
@@ -85,8 +84,7 @@ def resident(pids: Iterable[int]) -> int:
     pages = 0
     for pid in pids:
         try:
-            with open(f"/proc/{pid}/statm", "rb") as file:
-                pages += int(file.read().split()[1])
+            pages += int(read_bytes(f"/proc/{pid}/statm").split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
     return pages * _PAGE
@@ -98,9 +96,8 @@ def marked(mark: str) -> list[int]:
     found = []
     for pid in everyone():
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0"):
-                    found.append(pid)
+            if wanted in read_bytes(f"/proc/{pid}/environ").split(b"\0"):
+                found.append(pid)
         except OSError:  # gone meanwhile, or somebody else's
             continue
     return found

@@ -54,6 +54,11 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grace_s: float = GRACE_S
     until: float | None = None
 
+    @property
+    def is_gang(self) -> bool:
+        """Whether its tasks have peers, or may have."""
+        return any(task.port for task in self.tasks)
+
     def terms(self, group: str) -> Terms:
         """The terms of a group; a server that says none wants all its tasks."""
         if group in self.groups:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from muster.local import records
 from muster.local.memory import Group, inside
-from muster.local.processes import adopt_orphans, boot_id, descendants, die_with_parent, kill_all, resident, started
+from muster.local.processes import BOOT, adopt_orphans, descendants, die_with_parent, kill_all, resident, started
 
 WATCHHELD_BACK_S = 0.2  # how much memory a task holds, where no control group does
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # exit codes, as shells have them
@@ -52,13 +52,12 @@ class Ending:
 def supervise(folder: str) -> None:
     """Run the task of a folder, unless somebody else does or did."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     adopt_orphans()
     order = records.read(folder, records.ORDER)
     if order is None:  # the agent forgot the task meanwhile
         return
     pid = os.getpid()
-    record = {"pid": pid, "started": started(pid), "boot": boot_id(), "began": time.time()}
+    record = {"pid": pid, "started": started(pid), "boot": BOOT, "began": time.time()}
     if not records.claim(folder, records.RECORD, record):
         return
     try:
@@ -105,13 +104,18 @@ class Task:
     def _start(self) -> records.Body | None:
         """Start the program; what is wrong if that cannot be done."""
         reads, writes = os.pipe()
+        files = self._opened()
+        command = self._order["command"]
+        env = {**os.environ, **self._order["env"]}
+        program = found_in_path(command[0], env.get("PATH", os.defpath))
         supervisor = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            self._become_program(supervisor, writes)
-        os.close(writes)
-        with os.fdopen(reads, "rb") as pipe:
-            said = pipe.read()  # closed by exec
+            self._become_program(supervisor, writes, files, program, env)
+        for file in (writes, *files):
+            os.close(file)
+        said = os.read(reads, 4096)  # closed by exec
+        os.close(reads)
         if not said:
             return None
         os.waitpid(self._pid, 0)
@@ -119,8 +123,10 @@ class Task:
         code = NOT_FOUND if int(number) == errno.ENOENT else NOT_RUNNABLE
         return {"how": NOT_STARTED, "code": code, "message": f"{what}: {os.strerror(int(number))}"}
 
-    def _become_program(self, supervisor: int, writes: int) -> None:
-        """What the child does; it never returns."""
+    def _become_program(
+        self, supervisor: int, writes: int, files: list[int], program: str, env: dict[str, str]
+    ) -> None:
+        """What the child does, which is as little as can be: it never returns."""
         what = "its supervisor is gone"
         try:
             die_with_parent()
@@ -130,29 +136,23 @@ class Task:
             if self._group is not None:
                 what = "its memory limit cannot be set"
                 self._group.join()
-            what = "its output cannot be written"
-            self._open_files()
+            for number, file in enumerate(files):
+                os.dup2(file, number)
             what = f"workdir {self._order['workdir']}"
             os.chdir(self._order["workdir"])
-            for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; programs expect them
-                signal.signal(ignored, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
-            command = self._order["command"]
-            what = f"command {command[0]}"
-            os.execvpe(command[0], command, {**os.environ, **self._order["env"]})
+            what = f"command {self._order['command'][0]}"
+            os.execve(program, self._order["command"], env)
         except OSError as err:
             os.write(writes, f"{err.errno} {what}".encode())
         finally:
             os._exit(1)
 
-    def _open_files(self) -> None:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        out, err = (
-            os.open(os.path.join(self._folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            for name in (records.OUT, records.ERR)
-        )
-        for file, number in ((nothing, 0), (out, 1), (err, 2)):
-            os.dup2(file, number)
+    def _opened(self) -> list[int]:
+        """What the program reads and writes."""
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        written = [os.open(f"{self._folder}/{name}", how, 0o600) for name in (records.OUT, records.ERR)]
+        return [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), *written]
 
     # -- staying ---------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Task:
         """Wait for the program, and see to its limits meanwhile; how it ended, as the kernel says it."""
         until = self._order.get("until")
         limit_at = None if until is None else time.monotonic() + until - time.time()
-        if os.path.exists(os.path.join(self._folder, records.STOP)):  # asked for before we could hear of it
+        if os.path.exists(f"{self._folder}/{records.STOP}"):  # asked for before we could hear of it
             self._stop()
         while not self._is_over():
             heard = signal.sigtimedwait(_HEARD, self._patience_s(limit_at))
@@ -252,6 +252,14 @@ class Task:
     def _leave_group(self) -> None:
         if self._group is not None:
             self._group.remove()
+
+
+def found_in_path(command: str, path: str) -> str:
+    """The program that a command names: the first one in the path, or what the kernel will say is wrong with it."""
+    if "/" in command:
+        return command
+    places = [f"{folder or '.'}/{command}" for folder in path.split(os.pathsep)]
+    return next((place for place in places if os.access(place, os.X_OK)), places[-1])
 
 
 def _kill_descendants() -> None:
