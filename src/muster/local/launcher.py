@@ -20,14 +20,19 @@ from muster.local import supervisor
 LONGEST = 1 << 16  # bytes of a message: paths are shorter
 
 
-def serve(wire: socket.socket) -> None:
-    """Fork a supervisor for every folder that is named, until nobody is there to name one."""
+def prepare() -> None:
+    """Make this process one that supervisors can be forked from."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets those that ended
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the programs of tasks expect them
         signal.signal(ignored, signal.SIG_DFL)
     gc.disable()  # looking for garbage would make every forked process copy what it looks at
     gc.freeze()
     signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.HELD_BACK)  # none reaches a supervisor before it listens
+
+
+def serve(wire: socket.socket) -> None:
+    """Fork a supervisor for every folder that is named, until nobody is there to name one."""
+    prepare()
     while folder := wire.recv(LONGEST):
         pid = os.fork()
         if pid == 0:

@@ -50,7 +50,7 @@ class Ending:
 
 
 def supervise(folder: str) -> None:
-    """Run the task of a folder, unless somebody else does or did."""
+    """Run the task of a folder, unless somebody else does or did. Whoever forked us holds back the signals we hear."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     adopt_orphans()
     order = records.read(folder, records.ORDER)
