@@ -25,6 +25,7 @@ from muster.local.sheets import Sheet, TaskOf
 from muster.local.supervisor import LOST, NOT_FOUND, NOT_STARTED, STOPPED
 
 NOBODY: records.Body = {}  # the record of a task that is not to begin
+MOST_LOOKS = 200  # for processes of a task whose supervisor is gone: one that the kernel holds cannot be waited for
 MOST_TRIES = 3  # to have a supervisor: one that is killed before it wrote anything is started again
 
 NO_COMMAND = "has no command: a local agent runs commands, no pods"
@@ -154,8 +155,10 @@ class Attempt:
         """The supervisor is gone and did not say how its task ended: nothing of it may go on unseen."""
         name = mark(self.sheet, tasked.task)
         group = None if self.means.groups is None else inside(self.means.groups, name)
-        while kill_all(marked(name)) or (group is not None and kill_all(group.members())):
-            time.sleep(0.01)  # the killed are still leaving
+        for _ in range(MOST_LOOKS):  # the killed are still leaving, and may have been about to fork
+            if not kill_all({*marked(name), *(() if group is None else group.members())}):
+                break
+            time.sleep(0.01)
         if group is not None:
             group.remove()
         return _ended(tasked, LOST, "its supervisor was killed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,12 +28,17 @@ class Wanted:
     greeting: str
 
 
+def place_name(folder: Path) -> str:
+    """What the control group of the agent in a folder is called: the same for the next one there."""
+    return f"muster-{hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:12]}"
+
+
 async def run(wanted: Wanted, caller_of: CallerOf) -> None:
     """Call in until told to end; then leave tasks to their supervisors, or have them end first.
 
     Told a second time, it does not wait for them.
     """
-    place = find_place("muster", mounted(), own_groups())
+    place = find_place(place_name(wanted.folder), mounted(), own_groups())
     machine = Local(wanted.folder, parts(this_machine(), wanted.nodes, host_name()), groups=place, keep_s=wanted.keep_s)
     machine.caller = caller = caller_of(machine)
     told = asyncio.Event()
@@ -53,8 +59,11 @@ async def run(wanted: Wanted, caller_of: CallerOf) -> None:
         if calling.done():
             calling.result()
         calling.cancel()
-        if wanted.stops_tasks and machine.stop_all():
-            await machine.until_empty()
+        if wanted.stops_tasks:
+            if machine.stop_all():
+                await machine.until_empty()
+            if place is not None:
+                place.remove()
     finally:
         for each in (calling, waiting, sweeping):
             each.cancel()
