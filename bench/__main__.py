@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.backlog import backlog
 from bench.calibration import calibration
 from bench.classes import class_preemption
 from bench.elastic import elastic
@@ -21,6 +22,7 @@ from bench.races import races
 from bench.requests import job_requests
 from bench.serving import throughput
 from bench.simulate import simulate
+from bench.singles import singles
 from bench.store import store
 from bench.turns import fill
 from bench.worlds import SCALE
@@ -43,6 +45,8 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "job-requests": job_requests,
     "store": store,
     "throughput": throughput,
+    "backlog": backlog,
+    "singles": singles,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

@@ -115,17 +115,15 @@ def _measured(site: Any, postgres: Any, database: str, folder: Path) -> str:
     return _told(seen, spent, took, ended, _settings(postgres))
 
 
-def _told(
-    seen: Seen, spent: Mapping[str, float], took: float, ended: float, settings: Mapping[str, str]
-) -> str:
+def _told(seen: Seen, spent: Mapping[str, float], took: float, ended: float, settings: Mapping[str, str]) -> str:
     waits = sorted(seen.waits_ms.values())
     p50, p99 = waits[len(waits) // 2], waits[int(len(waits) * 0.99)]
     rows = [(name, f"{seconds:,.1f}", f"{1e6 * seconds / seen.done:,.0f}") for name, seconds in spent.items()]
     return "\n".join(
         [
             f"{len(QUEUES)} queues, batches of 1,000 jobs at {RATE:,.0f} jobs/s for {took:,.0f} s, 1,000 nodes of 32",
-            f"cores, each job 0.2 s; what is over is kept for {KEEP_S} s. After {KILL_AFTER_S:,.0f} s the server was killed",
-            f"(SIGKILL); it answered again after {seen.restart_s:.1f} s.",
+            f"cores, each job 0.2 s; what is over is kept for {KEEP_S} s. The server was killed",
+            f"(SIGKILL) after {KILL_AFTER_S:,.0f} s; it answered again after {seen.restart_s:.1f} s.",
             f"PostgreSQL: {', '.join(f'{name} {value}' for name, value in settings.items())}.",
             "",
             *table(("process", "CPU s", "µs of CPU a job"), rows),

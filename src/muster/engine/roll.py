@@ -24,7 +24,7 @@ from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
 from muster.model.jobs import Job, Profile
-from muster.model.names import name_key
+from muster.model.names import NameKey, name_key
 from muster.model.resources import Weights
 from muster.model.snapshot import Lane, Snapshot
 from muster.model.width import FREEZING_MS, NORMAL
@@ -114,7 +114,7 @@ class Roll:
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
-        self._run: tuple[int, str, int] = (NONE, "", 0)
+        self._run: tuple[int, NameKey, int] = (NONE, name_key(""), 0)
         self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
@@ -392,9 +392,9 @@ class Roll:
         submit_ms, last, rank = self._run
         if job.submit_ms > self._newest:
             self._newest = job.submit_ms
-            self._run = (job.submit_ms, job.id, RANK_STEP)
-        elif job.submit_ms == submit_ms and job.key > name_key(last):
-            self._run = (submit_ms, job.id, rank + RANK_STEP)
+            self._run = (job.submit_ms, job.key, RANK_STEP)
+        elif job.submit_ms == submit_ms and (key := job.key) > last:
+            self._run = (submit_ms, key, rank + RANK_STEP)
         else:
             return 0
         return self._run[2]

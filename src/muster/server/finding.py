@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from muster.agent.protocol import NodeReport
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.requests import JobReader
@@ -156,9 +158,12 @@ def found_in(store: Store, policy: Policy) -> Found:
     reruns: set[str] = set()
     for row in store.unfinished():
         spec = spec_of(row.spec, reader)
-        as_it_is = replace(spec, user=row.user, priority=row.priority, priority_class=row.priority_class)
-        job = as_it_is.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())))
-        jobs.append((replace(job, held_by=held_by[row.id]) if row.id in held_by else job, row))
+        job = spec.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())), user=row.user)
+        if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
+            job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
+        if row.id in held_by:
+            job = replace(job, held_by=held_by[row.id])
+        jobs.append((job, structs.replace(row, spec={})))  # a million of these would be too many
         if spec.on_lost is OnLost.RERUN:
             reruns.add(row.id)
     return Found(
@@ -182,8 +187,8 @@ def reader_of_kept(classes: Mapping[str, int], policy: Policy) -> JobReader:
 
 def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:
     """A job that was read before, from what the store keeps of it."""
-    (spec,) = reader.read([document])
-    return next(spec.each())
+    spec = reader.read_one(document)
+    return spec if spec.indices is None else next(spec.each())
 
 
 def _over(store: Store, jobs: Iterable[Job]) -> dict[str, str]:

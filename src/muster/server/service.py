@@ -27,18 +27,20 @@ from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept,
 from muster.server.leases import Leases
 from muster.server.logs import Logs
 from muster.server.naming import Names
+from muster.server.room import Room
 from muster.server.specs import Specs
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
 from muster.store.errors import AlreadyThere, StoreDown
+from muster.store.forgetting import Ends
 from muster.store.rows import AuditRow, JobChange, JobRow, NewEvent, Thing
 from muster.store.store import Store
 from muster.store.writer import Writer
 
 TIDY_EVERY_S = 60.0
-FORGOTTEN_AT_ONCE = 2_000  # rows of a kind
-PAUSE_S = 0.05  # so that turns can write in between
+FORGOTTEN_AT_ONCE = 5_000  # rows of a kind
+PAUSE_S = 0.02  # so that turns can write in between
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +53,6 @@ class Limits:
     most_jobs: int = 5_000  # in one request
     most_bytes: int = 32 << 20  # of one request
     keep_ms: int = 7 * 24 * 3_600_000  # for which what is over is kept
-
-
-class Full(Exception):
-    """A queue takes no more jobs now."""
 
 
 class Service:
@@ -79,11 +77,12 @@ class Service:
         self.leases = Leases(found.leases)
         self.leases.woken = self.bells.ring
         self._return_pending(found)
+        self.room = Room(store.count_jobs(), limits.most_queued)
         self.world: World = restored(policy, found)
         self._reader = JobReader(self.known())
         self._names = Names()
         self.specs = Specs(store, reader_of_kept(self.classes, policy))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, keep_ms=limits.keep_ms)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, keep_ms=limits.keep_ms)
 
     def _return_pending(self, found: Found) -> None:
         """Reservations of before are gone: who had one stands in line again, and its row says so."""
@@ -118,11 +117,18 @@ class Service:
         """What is over and older than it is kept leaves the store, a little at a time."""
         while not self._is_closing.wait(min(self.limits.keep_ms / 4000, TIDY_EVERY_S)):
             try:
-                while self.store.forget(self.clock() - self.limits.keep_ms, FORGOTTEN_AT_ONCE):
+                while self._forget_some():
                     if self._is_closing.wait(PAUSE_S):
                         return
             except StoreDown as err:
                 log.warning("what is over cannot be forgotten now: %s", err)
+
+    def _forget_some(self) -> int:
+        ends: Ends = Counter()
+        try:
+            return self.store.forget(self.clock() - self.limits.keep_ms, FORGOTTEN_AT_ONCE, ends=ends)
+        finally:  # what left has left, whatever became of the rest
+            self.room.forget(ends)
 
     def first_token(self) -> str | None:
         """The token of the first admin, where there is none yet."""
@@ -138,20 +144,17 @@ class Service:
 
     def known(self) -> Known:
         """What a job may name here."""
-        with self.world.lock:
-            machines = self.world.state.machines
-            return Known(
-                queues=self.queue_names(),
-                clusters=dict(machines.clusters),
-                classes=dict(self.classes),
-                cores_per_gpu=self.policy.cores_per_gpu,
-                where="this server",
-            )
+        return Known(
+            queues=self.world.queues,
+            clusters=dict(self.world.clusters),
+            classes=dict(self.classes),
+            cores_per_gpu=self.policy.cores_per_gpu,
+            where="this server",
+        )
 
     def queue_names(self) -> frozenset[str]:
         """All queues."""
-        with self.world.lock:
-            return frozenset(self.world.state.books)
+        return self.world.queues
 
     # -- submitting ----------------------------------------------------------------------------------------
 
@@ -169,12 +172,12 @@ class Service:
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
             return known
-        asked = self._make_room(specs)
+        asked = Counter(spec.queue for spec in specs)
+        self.room.take(asked)
         try:
             rows = self._written(specs, who, keys)
         except BaseException as err:
-            with self.world.lock:
-                self.world.let_in({queue: -many for queue, many in asked.items()})
+            self.room.give_back(asked)
             if isinstance(err, AlreadyThere) and keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
             raise
@@ -207,17 +210,6 @@ class Service:
             message = f"was used before, for {len(found)} jobs: a key belongs to one submission"
             raise DocumentError((Problem("key", 0, message),))
         return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
-
-    def _make_room(self, specs: Sequence[JobSpec]) -> dict[str, int]:
-        """How many jobs come to each queue, which from now on has no room for others in their place."""
-        asked = Counter(spec.queue for spec in specs)
-        with self.world.lock:
-            for queue, many in asked.items():
-                queued = self.world.jobs_in(queue)
-                if queued + many > self.limits.most_queued:
-                    raise Full(f"queue {queue!r} has {queued} jobs, and {self.limits.most_queued} is the most it takes")
-            self.world.let_in(asked)
-        return asked
 
     def _written(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         """The jobs as they are durable now."""

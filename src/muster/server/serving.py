@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from muster.server.api.app import application
 from muster.server.service import Limits, Service
 from muster.store.store import Store
 
+SWITCH_S = 0.001  # for which a thread may keep others waiting: small answers must not wait long for big turns
 LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
 
 
@@ -70,13 +72,16 @@ def serve(
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     store = Store.open(url)
+    gc.disable()  # while all jobs come into being, and none goes
     service = Service(store, wall_clock, policy, limits)
+    gc.enable()
     token = service.first_token()
     if token is not None:
         write_secret(token_file, token)
     for ending in (signal.SIGTERM, signal.SIGINT):  # the server ends by itself, and is then told again: that is all
         signal.signal(ending, lambda *_: None)
     _collect_seldom()
+    sys.setswitchinterval(SWITCH_S)
     config = uvicorn.Config(
         application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
     )

@@ -17,13 +17,15 @@ from time import monotonic
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
+from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.room import Room
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import AuditRow, LeaseRow, Thing, TurnRow
+from muster.store.rows import FINISHED, AuditRow, LeaseRow, Thing, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -74,8 +76,12 @@ class Counts:
 class Turns:
     """Takes turns from `start` to `stop`."""
 
-    def __init__(self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], *, keep_ms: int) -> None:
+    def __init__(
+        self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], room: Room, *, keep_ms: int
+    ) -> None:
         self.world = world
+        self._room = room
+        self.board = Board(world)
         self.leases = leases
         self.counts = Counts()
         self._writer = writer
@@ -196,6 +202,7 @@ class Turns:
             actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
+            self.board.turn_is_over()
         decided = monotonic()
         seq = self._write(_batch(news, written, moment, actions, int((decided - began) * 1000)))
         self.counts.turns += 1
@@ -203,6 +210,7 @@ class Turns:
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
         for one in news:
             one.done.set_result(seq)
         self._last_turn = monotonic()

@@ -6,13 +6,11 @@ decided is true once the store has it, so a world is always what the store says,
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
-from typing import NamedTuple
 
-from muster.engine.shares import shares
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Job, Running
@@ -50,22 +48,19 @@ class Found:
     is_paused: bool = False
 
 
-class Shared(NamedTuple):
-    """A queue's part of the fleet, and the part that it is entitled to."""
-
-    holds: float
-    entitled: float
-
-
 class World:
-    """Everything the server knows, one turn after the other. Hold `lock` while looking."""
+    """Everything the server knows, one turn after the other. Hold `lock` while looking at `state`.
+
+    `queues` and `clusters` may be looked at any time: they are never changed, only replaced.
+    """
 
     def __init__(self, state: State) -> None:
         self.lock = RLock()
         self._run = Run(state, _until_told)
         self.last: Plan | None = None
+        self.queues: frozenset[str] = frozenset(state.books)  # as of the last turn, and so are the clusters
+        self.clusters: Mapping[str, Cluster] = dict(state.machines.clusters)
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
-        self._coming: Counter[str] = Counter()  # jobs by queue that were let in and that no turn has seen yet
 
     @property
     def state(self) -> State:
@@ -87,22 +82,16 @@ class World:
         self.state.policy = replace(self.state.policy, preemption=preemption)
         self.state.has_news = True
 
-    def jobs_in(self, queue: str) -> int:
-        """How many jobs of a queue are not over, with those that are on their way."""
-        return self.state.jobs_in(queue) + self._coming[queue]
-
-    def let_in(self, jobs: Mapping[str, int]) -> None:
-        """So many jobs of each queue are on their way; or, below zero, they are not after all."""
-        self._coming.update(jobs)
-
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
         for event in news:
             self._run.expect(now_ms, event)
-            if isinstance(event, ev.JobSubmitted):
-                self._coming[event.job.queue] -= 1
         moment = self._run.step(now_ms)
         self.last = moment.plan
+        if self.queues != self.state.books.keys():
+            self.queues = frozenset(self.state.books)
+        if self.clusters != self.state.machines.clusters:
+            self.clusters = dict(self.state.machines.clusters)
         return moment
 
     def next_ms(self) -> int | None:
@@ -113,16 +102,6 @@ class World:
         """
         found_ms = self._run.next_moment_ms(NEVER_MS)
         return None if found_ms == NEVER_MS else found_ms
-
-    def shares(self) -> dict[str, Shared]:
-        """What part of the fleet each queue holds, and what part is its due."""
-        snapshot = self.state.freeze(self.state.now_ms)
-        divided = shares(snapshot)
-        whole = max(divided.usage, 1)
-        return {
-            it.queue.name: Shared(it.account.usage / whole, divided.entitled[it.queue.name] / whole)
-            for it in snapshot.queues
-        }
 
     def why(self, job_id: str, *, estimates: bool = True) -> Why | None:
         """Why a job waits; None if it does not."""

@@ -10,6 +10,7 @@ of `forgotten` is taken first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
@@ -17,26 +18,32 @@ import sqlalchemy as sa
 from muster.store.bulk import is_among
 from muster.store.tables import AUDIT, EVENT, FORGOTTEN, JOB, LEASE, STANDING, TURN
 
-JOBS_AT_ONCE = 250
+JOBS_AT_ONCE = 500
 ROWS_AT_ONCE = 2_000
 
-Step = Callable[[sa.Connection, int, int], tuple[int, bool]]  # before_ms, at most -> rows that left, whether more may
+Ends = Counter[tuple[str, str]]
+"""How many jobs, by queue and the state that they ended in."""
+
+Step = Callable[[sa.Connection, int, int, Ends], tuple[int, bool]]
+"""Before when and how many at most -> how many rows left, and whether more may. Jobs that leave are counted."""
 
 
-def forget_jobs(connection: sa.Connection, before_ms: int, limit: int) -> tuple[int, bool]:
+def forget_jobs(connection: sa.Connection, before_ms: int, limit: int, ends: Ends) -> tuple[int, bool]:
     """Finished jobs with their leases and events."""
     _take_turn(connection)
     most = min(limit, JOBS_AT_ONCE)
     is_held = sa.exists().where(LEASE.c.job == STANDING.c.job, LEASE.c.held_by.is_not(None))
-    leaving = connection.scalars(
-        sa.select(STANDING.c.job)
+    found = connection.execute(
+        sa.select(STANDING.c.job, STANDING.c.queue, STANDING.c.state)
         .where(STANDING.c.end_ms < before_ms, ~is_held)  # who has an end has finished
         .order_by(STANDING.c.end_ms)
         .limit(most)
         .with_for_update(skip_locked=True)
     ).all()
-    if not leaving:
+    if not found:
         return 0, False
+    leaving = [job for job, _, _ in found]
+    ends.update((queue, state) for _, queue, state in found)
     of_them = sa.and_(EVENT.c.job != "", is_among(connection, EVENT.c.job, leaving))  # the first part names the index
     events = connection.scalars(sa.delete(EVENT).where(of_them).returning(EVENT.c.seq)).all()
     left = len(events)
@@ -46,7 +53,7 @@ def forget_jobs(connection: sa.Connection, before_ms: int, limit: int) -> tuple[
     return left, len(leaving) == most
 
 
-def forget_events(connection: sa.Connection, before_ms: int, limit: int) -> tuple[int, bool]:
+def forget_events(connection: sa.Connection, before_ms: int, limit: int, _ends: Ends) -> tuple[int, bool]:
     """Old events that belong to no job that is there. Each is looked at once: those of jobs leave with their job."""
     swept = _take_turn(connection)
     upto, may_have_more = _old_upto(connection, EVENT.c.seq, swept, before_ms, min(limit, ROWS_AT_ONCE))
@@ -62,12 +69,12 @@ def forget_events(connection: sa.Connection, before_ms: int, limit: int) -> tupl
     return len(events), may_have_more
 
 
-def forget_turns(connection: sa.Connection, before_ms: int, limit: int) -> tuple[int, bool]:
+def forget_turns(connection: sa.Connection, before_ms: int, limit: int, _ends: Ends) -> tuple[int, bool]:
     """Old turns."""
     return _forget_numbered(connection, TURN, before_ms, limit)
 
 
-def forget_audit(connection: sa.Connection, before_ms: int, limit: int) -> tuple[int, bool]:
+def forget_audit(connection: sa.Connection, before_ms: int, limit: int, _ends: Ends) -> tuple[int, bool]:
     """Old audit lines."""
     return _forget_numbered(connection, AUDIT, before_ms, limit)
 

@@ -7,6 +7,7 @@ writes often should go through a Writer, which puts several batches into one.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -23,7 +24,7 @@ from muster.store.connecting import down_when_unreachable, engine_for, read_url,
 from muster.store.connecting import reading as connected
 from muster.store.connecting import writing as transaction
 from muster.store.errors import BadBatch, NewerSchema, OlderSchema, StoreDown
-from muster.store.forgetting import STEPS
+from muster.store.forgetting import STEPS, Ends
 from muster.store.rows import AuditRow, Body, EventRow, JobPage, JobQuery, JobRow, LeaseRow, Thing, TurnRow
 from muster.store.tables import LEADER, SCHEMA
 from muster.store.waking import Bell, Listener
@@ -123,18 +124,22 @@ class Store:
         self._bell.ring(lasts[-1])
         return lasts
 
-    def forget(self, before_ms: int, limit: int = 10_000) -> int:
+    def forget(self, before_ms: int, limit: int = 10_000, *, ends: Ends | None = None) -> int:
         """Let what is older leave, about `limit` rows of each kind at most; how many rows left.
 
-        Call it again until it says 0. Each step is a short transaction, so that writers never wait long.
+        Call it again until it says 0. Each step is a short transaction, so that writers never wait long. `ends` counts
+        the jobs that left, by queue and state.
         """
         total = 0
         for step in STEPS:
             left, may_have_more = 0, True
             while may_have_more and left < limit:
+                gone_jobs: Ends = Counter()
                 with self._transaction() as connection:
-                    gone, may_have_more = step(connection, before_ms, limit - left)
+                    gone, may_have_more = step(connection, before_ms, limit - left, gone_jobs)
                 left += gone
+                if ends is not None:
+                    ends.update(gone_jobs)
             total += left
         return total
 

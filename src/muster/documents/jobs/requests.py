@@ -55,14 +55,17 @@ class JobReader:
         self._values: dict[tuple[str, type, Any], Any] = {}
         self._profiles: dict[Profile, Profile] = {}
 
+    def _forget_if_full(self) -> None:
+        if max(len(self._asks), len(self._launches), len(self._values), len(self._profiles)) > MOST_REMEMBERED:
+            self._forget()
+
     def knows(self, known: Known) -> bool:
         """Whether it reads by just this."""
         return self._known == known
 
     def read(self, value: object) -> list[JobSpec]:
         """The jobs of one request; raises JobFileError."""
-        if max(len(self._asks), len(self._launches), len(self._values), len(self._profiles)) > MOST_REMEMBERED:
-            self._forget()
+        self._forget_if_full()
         where = ""
         if isinstance(value, dict) and list(value) == ["jobs"]:
             value, where = value["jobs"], "jobs"
@@ -77,6 +80,15 @@ class JobReader:
         if problems:
             raise problems.error()
         return [spec for spec in specs if spec is not None]
+
+    def read_one(self, entry: object) -> JobSpec:
+        """The one job that this is; raises JobFileError."""
+        self._forget_if_full()
+        problems = JobProblems("")
+        spec = self._quick(entry) or self._full(entry, "", problems)
+        if spec is None or problems:
+            raise problems.error()
+        return spec
 
     def _full(self, entry: object, path: str, problems: Problems) -> JobSpec | None:
         try:

@@ -1,4 +1,7 @@
-"""Who is asking, and whether they may."""
+"""Who is asking, and whether they may.
+
+What every request needs is asynchronous although it waits for nothing: FastAPI takes anything else to another thread.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,23 @@ from muster.server.service import Service
 _bearer = HTTPBearer(auto_error=False, description="A token made by `muster token` or by the server's first start.")
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The service behind the app."""
     service: Service = request.app.state.service
     return service
 
 
-def who_asks(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Who:
+async def who_asks(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Who:
     """Whoever the token belongs to."""
-    who = None if given is None else service_of(request).access.who(given.credentials)
+    desk: Service = request.app.state.service
+    who = None if given is None else desk.access.who(given.credentials)
     if who is None:
         message = "this needs a token" if given is None else "this token is not known here"
         raise Refused(401, f"{message}: send it as `Authorization: Bearer TOKEN`")
     return who
 
 
-def admin(who: Annotated[Who, Depends(who_asks)]) -> Who:
+async def admin(who: Annotated[Who, Depends(who_asks)]) -> Who:
     """An admin."""
     if not who.is_admin:
         raise Refused(403, f"only an admin may do that, and {who.name} is none")

@@ -25,7 +25,8 @@ from muster.server.api.shapes import (
     Why,
 )
 from muster.server.finding import HOLD
-from muster.server.service import Full, Service
+from muster.server.room import Full
+from muster.server.service import Service
 from muster.state.why import paragraph
 from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 

@@ -14,9 +14,9 @@ from muster.model.resources import GPU, MICRO, parse_amount
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
+from muster.server.board import Shown
 from muster.server.finding import CLASS, queue_thing, user_thing
 from muster.server.service import Service
-from muster.server.world import Shared
 from muster.store.rows import Thing
 
 router = APIRouter(prefix="/api/v1", tags=["queues"])
@@ -27,11 +27,8 @@ NamePath = Annotated[str, Path(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9
 @router.get("/queues")
 def queues(desk: Desk, who: Asking) -> list[QueueView]:
     """All queues that whoever asks may see, with what they hold and how many wait."""
-    counts = desk.store.count_jobs()
-    with desk.world.lock:
-        names = [name for name in sorted(desk.queue_names()) if who.may("view", name)]
-        shares = desk.world.shares()
-        return [_view(desk, name, counts.get(name, {}), shares[name]) for name in names]
+    shown = desk.turns.board.queues()
+    return [_view(desk, shown[name]) for name in sorted(shown) if who.may("view", name)]
 
 
 @router.get("/queues/{name}", responses={404: {"model": Error}})
@@ -104,15 +101,28 @@ def _quota(body: QueueBody | UserBody) -> dict[str, int]:
 
 
 def _known(desk: Service, name: str) -> QueueView:
-    if name not in desk.queue_names():
+    shown = desk.turns.board.queues()
+    if name not in shown:
         raise not_found("queue", name)
-    jobs = desk.store.count_jobs(queue=name).get(name, {})
-    with desk.world.lock:
-        return _view(desk, name, jobs, desk.world.shares()[name])
+    return _view(desk, shown[name])
 
 
-def _view(desk: Service, name: str, jobs: dict[str, int], shared: Shared) -> QueueView:
-    made, holds = desk.world.state.queue(name), desk.world.state.started_by(name)
-    assert made is not None
-    body = queue_thing(made).body
-    return QueueView(name=name, **body, jobs=jobs, holds=holds.to_text(), share=shared.holds, entitled=shared.entitled)
+def _view(desk: Service, shown: Shown) -> QueueView:
+    body = queue_thing(shown.queue).body
+    return QueueView(
+        name=shown.queue.name,
+        **body,
+        jobs=_jobs(desk, shown),
+        holds=shown.holds.to_text(),
+        share=shown.share,
+        entitled=shown.entitled,
+    )
+
+
+def _jobs(desk: Service, shown: Shown) -> dict[str, int]:
+    """How many jobs are in each state; those that no turn has seen yet are queued."""
+    jobs, name = dict(shown.jobs), shown.queue.name
+    coming = desk.room.alive(name) - sum(jobs.values())
+    if coming > 0:
+        jobs["queued"] = jobs.get("queued", 0) + coming
+    return jobs | desk.room.over(name)
