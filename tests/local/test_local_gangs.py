@@ -100,11 +100,12 @@ def test_an_elastic_job_hears_of_its_width_by_a_signal_and_a_file(site: Site) ->
         return [line for path in sorted(folder.glob(pattern)) for line in path.read_text().splitlines()]
 
     site.wait_until(lambda: any("worker 0 of 2" in line for line in said("worker.0/out")))
+    site.wait_until(lambda: any("worker 1 of 2" in line for line in said("worker.1*/out")))
     (urgent,) = site.submit({"name": "urgent", "queue": "a", "priorityClass": "high", "cpu": 1, "command": "sleep 1"})
     site.wait([urgent], "running", "succeeded")
     site.wait_until(lambda: said("worker.0/out")[-1].endswith("worker 0 of 1"))
 
-    assert said("worker.1*/out")[-1] == "leaving: fewer tasks"
+    site.wait_until(lambda: said("worker.1*/out")[-1] == "leaving: fewer tasks")
     assert site.job(elastic)["attempt"] == 1
     site.ask("POST", "/jobs/cancel", {"jobs": [elastic]})
     site.wait_until(lambda: site.job(elastic)["leases"][0]["state"] == "ended")
