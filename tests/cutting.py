@@ -1,20 +1,30 @@
-"""A proxy in front of a server that loses answers when it is told to."""
+"""A proxy in front of a server that loses answers when it is told to, or breaks connections at random."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
+from collections import Counter
 from contextlib import suppress
+from random import Random
 from types import TracebackType
+
+TROUBLES = ("cut", "cut in the middle", "delay", "half-close")
+LONGEST_DELAY_S = 0.2
 
 
 class Cutting:
     """Passes bytes on. With `cut_next`, the next answer is swallowed and its connection cut, once.
 
-    `served` counts the connections that were made through it.
+    With `chance`, one in `every` pieces that pass meets trouble, of each kind in turn: the connection is cut before it
+    or in the middle of it, or it comes late, or nothing more comes from that side while the other may go on. `served`
+    counts the connections that were made through it, `met` the troubles.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, chance: Random | None = None, every: int = 10) -> None:
+        self._chance, self._every = chance, every
+        self.met: Counter[str] = Counter()
         host, _, port = url.removeprefix("http://").partition(":")
         self._target = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -42,7 +52,11 @@ class Cutting:
                 near, _ = self._listener.accept()
             except OSError:  # the end
                 return
-            far = socket.create_connection(self._target)
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:
+                _close(near)
+                continue
             self.served += 1
             with self._lock:
                 self._open += [near, far]
@@ -55,11 +69,29 @@ class Cutting:
                 if is_answer and self._is_to_cut.is_set():
                     self._is_to_cut.clear()
                     break
+                trouble = self._trouble()
+                if trouble == "delay":
+                    time.sleep(LONGEST_DELAY_S * len(chunk) / 65536 + 0.02)
+                elif trouble == "half-close":
+                    target.shutdown(socket.SHUT_WR)
+                    return  # the other direction goes on until its own end
+                elif trouble:
+                    target.sendall(chunk[: len(chunk) // 2] if trouble == "cut in the middle" else b"")
+                    break
                 target.sendall(chunk)
         except OSError:
             pass
         _close(source)
         _close(target)
+
+    def _trouble(self) -> str:
+        """What befalls the next piece; mostly nothing."""
+        with self._lock:
+            if self._chance is None or self._chance.randrange(self._every):
+                return ""
+            trouble = TROUBLES[self.met.total() % len(TROUBLES)]
+            self.met[trouble] += 1
+            return trouble
 
     def __enter__(self) -> Cutting:
         return self

@@ -71,6 +71,8 @@ class Site:
         self.folder = folder
         self.token_file = folder / "token"
         self.db = db or f"sqlite:///{folder / 'muster.db'}"
+        if "--most-requests" not in options:
+            options = (*options, "--most-requests", "0")  # tests ask again and again until something holds
         self.server = Process(
             ["server", "--db", self.db, "--port", "0", "--token-file", str(self.token_file), *options],
             "listening on",
@@ -98,12 +100,15 @@ class Site:
         """The first admin's token."""
         return self.token_file.read_text(encoding="utf-8").strip()
 
-    def agent(self, cluster: str = "lab", nodes: str = "4xcpu=8,memory=32Gi", seconds: float = 0.05) -> Process:
-        """Start a simulated agent with a ledger of its own."""
+    def agent(
+        self, cluster: str = "lab", nodes: str = "4xcpu=8,memory=32Gi", seconds: float = 0.05, *, url: str = ""
+    ) -> Process:
+        """Start a simulated agent with a ledger of its own; `url`: where it finds the server."""
         process = Process(
             [
-                *("agent", "--cluster", cluster, "--nodes", nodes, "--seconds", str(seconds), "--server", self.url),
-                *("--token-file", str(self.token_file), "--ledger", str(self.ledger(cluster))),
+                *("agent", "--cluster", cluster, "--nodes", nodes, "--seconds", str(seconds)),
+                *("--server", url or self.url, "--token-file", str(self.token_file)),
+                *("--ledger", str(self.ledger(cluster))),
             ],
             "is connected",
             self.folder / f"agent-{cluster}.log",

@@ -21,6 +21,7 @@ from muster.model.calendar import Window
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint, Taint
+from muster.model.names import name_mark
 from muster.model.nodes import Node, Request
 from muster.model.order import ARRIVAL, NAMED, Order
 from muster.model.placement import Placement, PlacementRule
@@ -554,7 +555,8 @@ def _entry(
     work = None
     if knobs.width == "on" and job.profile.is_elastic and runtime_ms is not None and chance.random() < 0.5:
         runtime_ms, work = None, Work(3 * runtime_ms)
-    return [ScriptJob(job=replace(job, id=each), runtime_ms=runtime_ms, work=work) for each in names]
+    made = [replace(job, id=each, number=name_mark(each) % 3 if knobs.late else 0) for each in names]
+    return [ScriptJob(job=each, runtime_ms=runtime_ms, work=work) for each in made]
 
 
 def _budgets(chance: Random, entries: list[ScriptJob]) -> tuple[Budget, ...]:

@@ -183,7 +183,7 @@ def test_json_and_yaml_are_what_the_server_answered(muster: Muster, site: Site) 
         ("nodes",): "/nodes",
         ("pools",): "/pools",
         ("users",): "/users",
-        ("turns", "--limit", "3"): "/turns?limit=3",
+        ("turn", "1"): "/turns/1",
         ("jobs", "--queue", "a", "--limit", "2"): "/jobs?queue=a&limit=2",
         ("token", "list"): "/tokens",
         ("audit", "--limit", "5"): "/audit?limit=5",
@@ -268,7 +268,21 @@ def test_operators_pause_and_look(muster: Muster) -> None:
     muster("preemption", "on")
     assert re.search(r"^store +fine$", muster("status").stdout, re.MULTILINE)
     assert muster("audit", "--limit", "1").stdout.splitlines()[0].split() == ["AT", "WHO", "WHAT", "ABOUT"]
-    assert muster("turns").stdout.startswith("AT")
+    assert muster("turns").stdout.lstrip().startswith("TURN")
+
+
+def test_a_turn_is_shown_with_why_those_waited_who_did(muster: Muster, site: Site) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1000", "--name", "hopeless", "--", "date")
+
+    def is_written() -> bool:
+        return bool(told(muster, "turns", "--limit", 1)[0]["waiting"].get("NEVER_FITS"))
+
+    site.wait_until(is_written)
+    number = told(muster, "turns", "--limit", 1)[0]["number"]
+    shown = muster("turn", number).stdout
+    assert re.search(rf"^a +1 task of 1k cpu +NEVER_FITS +1 +{job} +fits no cluster", shown, re.MULTILINE)
+    assert "there is no turn '99999999'" in muster("turn", "99999999", exit_code=1).stderr
+    muster("cancel", job)
 
 
 def test_tokens_are_made_for_a_file_and_taken_back(muster: Muster, tmp_path: Path, site: Site) -> None:

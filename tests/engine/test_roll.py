@@ -23,6 +23,7 @@ JOBS = st.builds(
     queue=st.sampled_from("xyz"),
     profile=st.sampled_from(PROFILES),
     submit_ms=st.integers(0, 5),
+    number=st.integers(0, 2),
     user=st.sampled_from(["", "u"]),
     job_set=st.sampled_from(["", "s"]),
     priority_class=st.just(0),
@@ -49,7 +50,7 @@ def test_property_a_roll_holds_its_lanes_in_order_whoever_comes_and_goes(steps: 
     assert len(roll) == len(standing)
     for queue in "xyz":
         lanes: dict[tuple[Profile, int], list[Job]] = {}
-        for job in sorted(standing.values(), key=lambda job: (job.submit_ms, job.key)):
+        for job in sorted(standing.values(), key=lambda job: (job.submit_ms, job.number, job.key)):
             if job.queue == queue:
                 lanes.setdefault((job.profile, job.priority), []).append(job)
         assert {(lane.profile, lane.jobs[0].priority): list(lane.jobs) for lane in roll.lanes_of(queue)} == lanes
@@ -62,6 +63,16 @@ def test_property_jobs_of_one_moment_start_in_order_of_their_names(order: list[i
     world.with_jobs(*(a_job("q").named(f"j-{number}").cpu(1 + number % 3) for number in order))
     started = [action.job for action in world.turn().actions if type(action).__name__ == "Start"]
     assert started == [f"j-{number}" for number in range(12)]
+
+
+@given(st.permutations(range(12)), st.permutations(range(12)))
+def test_property_jobs_of_one_moment_start_in_order_of_their_numbers_whatever_they_are_called(
+    order: list[int], names: list[int]
+) -> None:
+    world = a_world(over_share=None).with_node(cpu=100).with_queues("q")
+    jobs = [a_job("q").named(f"j-{names[number]}").cpu(1 + number % 3).of(number=number) for number in order]
+    started = [action.job for action in world.with_jobs(*jobs).turn().actions if type(action).__name__ == "Start"]
+    assert started == [f"j-{name}" for name in names]
 
 
 @given(*(st.integers(low, 1 << 62) for low in (0, 1, 0, 1)))

@@ -185,7 +185,7 @@ class _Turn:
         since_ms = self.now_ms - self.policy.aging_after_ms
         oldest = [job for line in self.lines.values() for job in line.lane_heads()]
         aged = [job for job in oldest if job.submit_ms <= since_ms and not never_fits(self.fleet, job.profile)]
-        return sorted(aged, key=lambda job: (job.submit_ms, job.key))
+        return sorted(aged, key=lambda job: (job.submit_ms, job.number, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------
 

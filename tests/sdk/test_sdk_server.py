@@ -16,6 +16,7 @@ from cutting import Cutting
 from serving import Site
 
 import muster
+from muster.sdk.errors import Expired
 from muster.sdk.retrying import Patience
 
 SHORT = {"queue": "a", "cpu": 1, "command": ["sleep", "0"]}
@@ -163,7 +164,8 @@ def test_operators_see_how_it_is_and_who_did_what(client: Any) -> None:
 
     assert client.status().version == status.version == muster.__version__
     assert not status.store_down
-    assert client.turns(limit=1)[0].took >= 0
+    (turn,) = client.turns(limit=1)
+    assert client.turn(turn.number).took == turn.took
     assert client.audit(limit=1)[0]["who"] == "admin"
 
 
@@ -319,3 +321,25 @@ def test_a_server_that_is_not_there_is_said_so_in_time() -> None:
             client.queues()
         with pytest.raises(muster.ServerUnreachable):
             next(client.events())
+
+
+@pytest.mark.parametrize("kind", [muster.Client, InALoop], ids=["Client", "AsyncClient"])
+def test_a_cursor_that_is_no_longer_kept_is_told_apart_and_zero_begins_with_what_is(forgetful: Site, kind: Any) -> None:
+    client = kind(forgetful.url, token=forgetful.token)
+
+    with pytest.raises(Expired, match="events after 1 are no longer kept") as expired:
+        list(client.events(after=1, follow=False))
+    assert (expired.value.status, "after=0" in str(expired.value)) == (410, True)
+    assert list(client.events(after=0, follow=False)) == []
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that has forgotten the first events already."""
+    with Site(tmp_path_factory.mktemp("forgetful"), "", "--keep", "0.2s") as running:
+        running.queue("a")
+        running.agent()
+        running.wait(running.submit({**SHORT, "name": "x"}), "succeeded")
+        running.wait_until(lambda: not running.ask("GET", "/jobs")["jobs"])
+        yield running

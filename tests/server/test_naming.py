@@ -12,7 +12,7 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.server.access import Who
 from muster.server.finding import queue_thing
-from muster.server.naming import Names, letters
+from muster.server.naming import Names, letters, number_of
 from muster.server.service import Service
 from muster.store.batch import Batch
 from muster.store.store import Store
@@ -25,7 +25,9 @@ def test_ids_are_new_and_sort_in_the_order_they_were_given_out(batches):
     names, given_out, now_ms = Names(), [], NOW_MS
     for passed_ms, many in batches:  # clocks may go back
         now_ms += passed_ms
-        given_out += names.ids(["train"] * many, now_ms)
+        first, ids = names.ids(["train"] * many, now_ms)
+        assert [number_of(job_id) for job_id in ids] == list(range(first, first + many))
+        given_out += ids
     assert len(set(given_out)) == len(given_out)
     assert sorted(given_out, key=name_key) == given_out == sorted(given_out)
 
@@ -37,13 +39,17 @@ def test_letters_sort_as_their_numbers_do(one, other):
 
 
 def test_a_job_without_a_name_is_called_job():
-    first, second = Names().ids([None, "train"], NOW_MS)
+    _, (first, second) = Names().ids([None, "train"], NOW_MS)
     assert (first[:4], second[:6]) == ("job-", "train-")
 
 
 def test_a_server_that_forgot_everything_gives_out_other_ids_than_before():
     before = Names().ids(["train"], NOW_MS)
     assert Names().ids(["train"], NOW_MS + 1) > before
+
+
+def test_an_id_of_other_letters_has_no_number():
+    assert number_of("train-7x2k9qd") == 0
 
 
 def test_two_servers_that_give_out_the_same_id_at_once_both_get_their_job_in(tmp_path):

@@ -129,6 +129,28 @@ def test_there_is_no_such_thing_is_said_with_its_name(site: Site) -> None:
         assert "'nobody'" in site.ask("GET", path, status=404)["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "method, path, status, says",
+    [
+        pytest.param(
+            "GET", "/jobs/a%2Fb", 404, "/jobs/a/b: a path of /docs; a name in it has", id="a job with a slash"
+        ),
+        pytest.param("PUT", "/queues/a/b", 404, "and no '/'", id="a queue with a slash"),
+        pytest.param("GET", "/job", 404, "there is nothing at /api/v1/job", id="a misspelt path"),
+        pytest.param("DELETE", "/queues", 405, "DELETE is not allowed at /api/v1/queues: GET is", id="another method"),
+        pytest.param("GET", "/jobs?qeue=a", 422, "one of after, jobSet, limit, queue, state", id="a misspelt filter"),
+        pytest.param("GET", "/queues?name=a", 422, "no query parameters", id="a filter where there is none"),
+    ],
+)
+def test_an_address_that_means_nothing_is_said_to_be_so(
+    site: Site, method: str, path: str, status: int, says: str
+) -> None:
+    error = site.ask(method, path, {} if method == "PUT" else None, status=status)["error"]
+
+    assert says in error["message"]
+    assert error["problems"]
+
+
 def test_an_agent_of_another_version_is_turned_away(site: Site) -> None:
     body = {"session": "s", "hello": True, "nodes": [], "version": "9.0"}
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from serving import Site
 
@@ -81,5 +84,19 @@ def test_a_cursor_older_than_what_is_kept_is_answered_with_410(tmp_path: Path) -
         while site.ask("GET", "/jobs")["jobs"]:  # until it is forgotten
             site.ask("GET", "/status")
 
-        error = site.ask("GET", "/events?after=0", status=410)["error"]
+        error = site.ask("GET", "/events?after=1", status=410)["error"]
         assert "begin again" in error["message"]
+        assert read(site) == []  # 0 is the oldest that is kept, whichever that is
+
+
+def test_those_who_follow_hold_nobody_up_and_all_hear_of_what_happens(site: Site) -> None:
+    follower = httpx2.Client(
+        base_url=site.url, headers={"Authorization": f"Bearer {site.token}"}, limits=httpx2.Limits(max_connections=200)
+    )
+    with follower, ExitStack() as streams:
+        many = [streams.enter_context(follower.stream("GET", "/api/v1/events", timeout=60)) for _ in range(100)]
+        began = time.monotonic()
+        first, *_ = [site.submit({"name": "heard", "queue": "a", "cpu": 999})[0] for _ in range(4)]
+        assert time.monotonic() - began < 5  # were each to keep a thread waiting, each of these would take ten
+        for stream in many:
+            assert first in next(line for line in stream.iter_lines() if line.startswith("data: "))

@@ -28,9 +28,9 @@ def prepare(site: Site, scenario: dict[str, Any]) -> None:
         site.queue(name)
     for name, value in scenario.get("priorityClasses", {}).items():
         site.ask("PUT", f"/priority-classes/{name}", {"value": value})
-    for cluster in scenario.get("clusters", []):
-        hello = {"session": "s", "hello": True, "nodes": []}
-        site.ask("POST", f"/agents/{cluster['name']}/call", hello)
+    raced = {name for job in scenario["jobs"] for name in job.get("race", {}).get("clusters", ())}
+    for name in raced | {cluster["name"] for cluster in scenario.get("clusters", [])}:
+        site.ask("POST", f"/agents/{name}/call", {"session": "s", "hello": True, "nodes": []})
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -46,5 +46,15 @@ def test_the_jobs_of_an_example_can_be_submitted(site: Site, path: Path) -> None
         assert len(ids) == sum(job.get("count", 1) for job in fitting)
     for job in jobs:
         if "race" in job:
-            error = site.ask("POST", "/jobs", {"jobs": [job]}, status=422)["error"]
-            assert any("race" in problem["field"] or "queue" in problem["field"] for problem in error["problems"])
+            _race(site, {**queue, **job})
+
+
+def _race(site: Site, job: dict[str, Any]) -> None:
+    """Over clusters with agents all copies ask for the same; then a race is a job like any other."""
+    race = {**job, "queue": "default"}
+    differing = [name for name, one in job["race"]["clusters"].items() if set(one or {}) - {"priority"}]
+    if differing:
+        error = site.ask("POST", "/jobs", {"jobs": [race]}, status=422)["error"]
+        assert {f"jobs[0].race.clusters.{name}" for name in differing} >= {it["field"] for it in error["problems"]}
+    clusters = {name: {"priority": (one or {}).get("priority", 50)} for name, one in job["race"]["clusters"].items()}
+    site.submit({**race, "race": {**job["race"], "clusters": clusters}})

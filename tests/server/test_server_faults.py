@@ -1,15 +1,16 @@
 """kill -9 of the server, its agent and its database at seeded random moments under load.
 
 Every job whose submission was answered ends, exactly once; no attempt is begun twice. The agent writes what it begins
-and ends into a ledger outside of Muster, and that is what counts. `MUSTER_KILLS` says how many kills (`make soak`).
+and ends into a ledger outside of Muster, and that is what counts. `MUSTER_KILLS` says how many kills (`make soak`,
+which also writes docs/reliability.md).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 
 import pytest
 from insisting import ends, submit_all
+from ledger import Ledger
 from serving import PATIENCE_S, Site
+from soaking import Survived, note
 
 KILLS = int(os.environ.get("MUSTER_KILLS", "30")) // 2
 BATCHES, JOBS = 6, 4  # while one is killed, after a random number of answers
@@ -28,7 +31,8 @@ BATCHES, JOBS = 6, 4  # while one is killed, after a random number of answers
 def test_whoever_is_killed_every_job_ends_exactly_once(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    chance = random.Random(f"{kind} {KILLS}")
+    seed, began = f"{kind} {KILLS}", time.monotonic()
+    chance = random.Random(seed)
     database = request.getfixturevalue("postgres") if kind == "postgresql" else None
     db = "" if database is None else database.url(database.database())
     with Site(tmp_path, db) as site:
@@ -47,7 +51,10 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
             database.stop(signal.SIGQUIT)
             database.start()
 
-        victims = [kill_server, kill_agent, *([kill_database] if database is not None else [])]
+        victims = {"server": kill_server, "agent": kill_agent}
+        if database is not None:
+            victims["database"] = kill_database
+        kills: Counter[str] = Counter()
         acknowledged: list[str] = []
         with ThreadPoolExecutor(1) as people:
             for number in range(KILLS):
@@ -56,16 +63,16 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
                 submitted = people.submit(submit_all, site, keys, _jobs, answered)
                 for _ in range(chance.randrange(BATCHES)):
                     answered.get(timeout=PATIENCE_S)
-                chance.choice(victims)()
+                victim = chance.choice(list(victims))
+                victims[victim]()
+                kills[victim] += 1
                 acknowledged += submitted.result()
         states = ends(site, "a", len(acknowledged))
 
+    ledger = Ledger.read(site.ledger())
+    note(Survived(kind, kills, acknowledged, ledger, seed=seed, took_s=time.monotonic() - began))
     assert states == {"succeeded": KILLS * BATCHES * JOBS}
-    lines = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines() if line[-1:] == "]"]
-    began = Counter((job, attempt) for what, job, attempt, _ in lines if what == "began")
-    succeeded = Counter(job for what, job, _, result in lines if (what, result) == ("ended", "succeeded"))
-    assert {attempt for attempt, times in began.items() if times > 1} == set()
-    assert succeeded == Counter(acknowledged)
+    ledger.check_each_once(acknowledged)
 
 
 def _jobs(_key: str) -> list[dict[str, Any]]:

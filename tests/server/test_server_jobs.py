@@ -95,6 +95,23 @@ def test_an_array_is_one_job_for_each_index(site: Site) -> None:
     assert [job_id.rpartition("-")[0] for job_id in ids] == [f"sweep-{index}" for index in range(5)]
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
+def test_jobs_of_one_submission_start_in_the_order_of_the_list_and_of_the_index(site: Site, restarted: bool) -> None:
+    site.ask("PATCH", "/settings", {"paused": True})
+    names = ["zebra", "ant", "mole", "bee"]
+    ids = site.submit(*({"name": name, "queue": "a", "cpu": 1} for name in names))
+    ids += site.submit({"name": "sweep", "queue": "a", "cpu": 1, "array": "0-11"}, {"queue": "a", "cpu": 2})
+    if restarted:
+        site.server.end(signal.SIGKILL)
+        site.start()
+    site.agent(nodes="1xcpu=2,memory=8Gi", seconds=0)
+    site.ask("PATCH", "/settings", {"paused": False})
+    site.wait(ids)
+
+    began = [json.loads(line) for line in site.ledger().read_text(encoding="utf-8").splitlines()]
+    assert [job for what, job, _, _ in began if what == "began"] == ids
+
+
 def test_what_comes_after_an_array_waits_for_all_of_it(site: Site) -> None:
     *parts, last = site.submit(
         {"name": "part", "queue": "a", "cpu": 1, "array": "0-3"},
@@ -171,6 +188,35 @@ def test_jobs_of_a_cluster_that_is_declared_lost_run_elsewhere_and_its_late_agen
     lost.process.send_signal(signal.SIGCONT)
     stopped = json.dumps(["ended", job_id, 1, "stopped"])
     site.wait_until(lambda: stopped in site.ledger("lost").read_text("utf-8"))
+
+
+def test_of_a_cluster_that_stays_silent_only_jobs_that_want_it_run_elsewhere(tmp_path: Path) -> None:
+    with Site(tmp_path, "", "--silent-after", "0.3s", "--lost-after", "1s") as site:
+        site.queue("a")
+        silent = site.agent("silent", nodes="1xcpu=2,memory=8Gi", seconds=600)
+        job = {"queue": "a", "cpu": 1, "cluster": "silent"}
+        again, stays = site.submit({**job, "name": "again", "onLost": "rerun"}, {**job, "name": "stays"})
+        site.wait([again, stays], "running")
+        assert silent.process is not None
+        silent.process.send_signal(signal.SIGSTOP)
+        site.wait_until(lambda: site.job(again)["attempt"] == 1 and site.job(again)["state"] == "queued")
+
+        assert (site.job(again)["reason"], site.job(stays)["state"]) == ("lost", "running")
+        silent.process.send_signal(signal.SIGCONT)  # a late agent must stop what it still has before it gets more
+        stopped = json.dumps(["ended", again, 1, "stopped"])
+        site.wait_until(lambda: stopped in site.ledger("silent").read_text("utf-8"))
+        (job_again,) = site.wait([again], "running")
+        assert (job_again["attempt"], site.job(stays)["attempt"]) == (2, 1)
+
+
+def test_an_idle_agent_is_heard_of_often_enough_not_to_be_silent(tmp_path: Path) -> None:
+    with Site(tmp_path, "", "--silent-after", "0.6s") as site:
+        site.agent()
+        first = site.ask("GET", "/clusters")[0]["heard"]
+        seen: list[dict[str, object]] = []
+        site.wait_until(lambda: bool(seen.extend(site.ask("GET", "/clusters")) or seen[-1]["heard"] > first + 2))
+
+        assert {cluster["silent"] for cluster in seen} == {False}
 
 
 def test_a_queue_says_what_it_holds_and_what_is_its_due(site: Site) -> None:

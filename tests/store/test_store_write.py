@@ -132,6 +132,8 @@ def test_turns_and_audit_lines_are_numbered_and_come_latest_first(store):
         (2, 20, {"started": 20}),
     ]
     assert [turn.number for turn in store.turns(before=2)] == [1]
+    assert [store.turn(number).number for number in (1, 2)] == [1, 2]
+    assert (store.turn(99), store.last_turn()) == (None, store.turns(limit=1)[0].number)
     assert [(row.number, row.who) for row in store.audit(before=3)] == [(2, "ann"), (1, "ann")]
 
 

@@ -83,7 +83,8 @@ class Caller:
                     answer = await self._call(client, hello=not is_known)
                 except (httpx2.TransportError, _Unwell) as err:
                     log.warning("the server cannot be reached (%s), trying again", str(err) or type(err).__name__)
-                    await asyncio.sleep(again_s * random.uniform(0.5, 1.0))
+                    least_s = err.wait_s if isinstance(err, _Unwell) else 0.0
+                    await asyncio.sleep(max(again_s * random.uniform(0.5, 1.0), least_s))
                     again_s, is_known = min(again_s * 2, LATEST_AGAIN_S), False
                     continue
                 if not is_known and not answer.again:
@@ -118,8 +119,8 @@ class Caller:
                 asked.cancel()
                 return Answer()
         heard = await asked
-        if heard.status_code >= 500:
-            raise _Unwell(f"it answers {heard.status_code}")
+        if heard.status_code >= 500 or heard.status_code == 429:
+            raise _Unwell(f"it answers {heard.status_code}", _seconds(heard.headers.get("Retry-After", "")))
         if heard.status_code != 200:
             raise Refused(f"{heard.status_code}: {heard.text}")
         for key, report in saying.items():
@@ -132,4 +133,12 @@ class Caller:
 
 
 class _Unwell(Exception):
-    """The server answers, but cannot help now."""
+    """The server answers, but cannot help now; it may have said for how long to leave it alone."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
+def _seconds(retry_after: str) -> float:
+    return min(float(retry_after), LATEST_AGAIN_S) if retry_after.isdecimal() else 0.0

@@ -10,6 +10,7 @@ import typer
 
 from muster.cli import db, remote
 from muster.cli.declaring import evaluate_annotations, without_options
+from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
 
 app = typer.Typer(
@@ -264,29 +265,62 @@ def schema(what: Annotated[Described, typer.Argument(help="job: the job file (do
 
 @app.command()
 def server(
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Settings and policy in YAML (docs/server.md); options here win over it."),
+    ] = None,
     db: Annotated[
         str | None, typer.Option(help="sqlite:///PATH or postgresql://…  [default: a file of this user]", metavar="URL")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0: any that is free.", min=0, max=65535)] = 8642,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.  [default: 127.0.0.1]")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on; 0: any that is free.  [default: 8642]", min=0, max=65535)
+    ] = None,
     token_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where the first admin's token is put.  [default: of this user]")
     ] = None,
-    most_queued: Annotated[int, typer.Option(help="The most jobs a queue takes before it answers 429.", min=1)] = (
-        1_000_000
-    ),
-    keep: Annotated[str, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.")] = "7d",
+    most_queued: Annotated[
+        int | None, typer.Option(help="The most jobs a queue takes before it answers 429.  [default: 1000000]", min=1)
+    ] = None,
+    most_requests: Annotated[
+        int | None,
+        typer.Option(help="The most requests a second with one token, else 429; 0: any.  [default: 1000]", min=0),
+    ] = None,
+    most_strangers: Annotated[
+        int | None,
+        typer.Option(help="The most requests a second from one address without a known token.  [default: 20]", min=0),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.  [default: 7d]")
+    ] = None,
+    silent_after: Annotated[
+        str | None, typer.Option(help="An agent that says nothing for so long gets nothing new.  [default: 30s]")
+    ] = None,
+    lost_after: Annotated[
+        str | None,
+        typer.Option(help="After so long jobs of a silent agent with `onLost: rerun` run again.  [default: 15m]"),
+    ] = None,
 ) -> None:
     """Run the server: people submit, agents call in, turns decide.
 
     Example: muster server --db sqlite:///muster.db --port 8642
+
+    Example: muster server --config server.yaml --port 0
 
     It prints `listening on URL` once it answers. Exit codes: 0 ended by Ctrl-C or TERM, 1 the store or the port cannot
     be used, 2 bad input.
     """
     from muster.cli.serve import run_server
 
-    sys.exit(run_server(db=db, host=host, port=port, token_file=token_file, most_queued=most_queued, keep=keep))
+    limits = {
+        "most_queued": most_queued,
+        "most_requests": most_requests,
+        "most_strangers": most_strangers,
+        "keep_ms": keep,
+        "silent_ms": silent_after,
+        "lost_ms": lost_after,
+    }
+    sys.exit(run_server(config=config, limits=limits, database=db, host=host, port=port, token_file=token_file))
 
 
 @app.command()
@@ -360,12 +394,9 @@ def agent(
         typer.Option(help="local: when it ends, leave tasks running for the next agent in this folder, or stop them."),
     ] = OnEnd.LEAVE,
     parent: Annotated[int | None, typer.Option(hidden=True, help="local: be killed with this process.")] = None,
-    server_url: Annotated[str, typer.Option("--server", envvar="MUSTER_SERVER", metavar="URL")] = (
-        "http://127.0.0.1:8642"
-    ),
-    token_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file with its token; else MUSTER_TOKEN, else the user's own.")
-    ] = None,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
 ) -> None:
     """Run an agent: it calls the server, starts what it is told to and tells what became of it.
 
@@ -375,9 +406,9 @@ def agent(
 
     Exit codes: 0 ended by Ctrl-C or TERM, 1 the server refuses it or its folder is in use, 2 bad input.
     """
-    from muster.cli.serve import AgentOf, run_local, run_simulated
+    from muster.cli.agents import AgentOf, run_local, run_simulated
 
-    told = AgentOf(cluster=cluster, server_url=server_url, token_file=token_file)
+    told = AgentOf(kind=kind.value, cluster=cluster, server=server, token_file=token_file, context=context)
     if kind is Kind.LOCAL:
         stops = on_end is OnEnd.STOP
         sys.exit(run_local(told, nodes=nodes, folder=data, keep=keep, stops_tasks=stops, parent=parent))

@@ -1,32 +1,27 @@
-"""`muster server` and `muster agent`: the processes that stay."""
+"""`muster server`: the process that stays."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
-import signal
 import sys
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.ending import BAD_INPUT
 
 if TYPE_CHECKING:
-    from muster.agent.calling import Caller, Machines
-
-    CallerOf = Callable[[Machines], Caller]
+    from muster.server.configuration import Configuration
+    from muster.server.limits import Limits
 
 FAILED = 1
-KEEP = "not a duration such as 7d, 12h or 60s"
-MOST_PARTS = 1024  # nodes that a machine can be cut into
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_NODES = re.compile(r"(?:(\d+)x)?(.+)")
+_DURATIONS = {"keep_ms": "--keep", "silent_ms": "--silent-after", "lost_ms": "--lost-after"}
 
 
 def state_folder() -> Path:
@@ -40,144 +35,63 @@ def log_to_stderr(level: int) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def seconds_of(duration: str) -> float | None:
-    """How many seconds `7d`, `12h` or `60s` are; None if it is no duration."""
-    read = _DURATION.fullmatch(duration)
-    return None if read is None else float(read[1]) * _SECONDS[read[2]]
-
-
-def run_server(*, db: str | None, host: str, port: int, token_file: str | None, most_queued: int, keep: str) -> int:
-    """Run until interrupted; the exit code."""
+def run_server(*, config: str | None, limits: Mapping[str, int | str | None], **said: str | int | None) -> int:
+    """Run until interrupted; the exit code. What is said here wins over the configuration."""
     from muster.model.errors import MusterError
-    from muster.model.policy import Policy
-    from muster.server.service import Limits
-    from muster.server.serving import serve
+    from muster.server.configuration import Configuration, read_configuration
 
-    kept_s = seconds_of(keep)
-    if kept_s is None:
-        print(f"--keep {keep}: {KEEP}", file=sys.stderr)
-        return BAD_INPUT
-    folder = state_folder()
-    if db is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        db = f"sqlite:///{folder / 'muster.db'}"
     log_to_stderr(logging.INFO)
-    token_path = Path(token_file) if token_file else folder / "token"
-    limits = Limits(most_queued=most_queued, keep_ms=int(kept_s * 1000))
     try:
-        serve(db, host=host, port=port, token_file=token_path, policy=Policy(), limits=limits)
+        read = read_configuration(config) if config else Configuration()
+        changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        read = replace(read, **changes, limits=_limited(read.limits, limits))
+    except (MusterError, Wrong) as err:
+        print(f"{config}: {err}" if isinstance(err, MusterError) else err, file=sys.stderr)
+        return BAD_INPUT
+    from muster.server.serving import serve  # what is wrong is said at once, before anything heavy is loaded
+
+    try:
+        serve(_at_home(read))
     except (MusterError, OSError) as err:
         print(f"the server cannot run: {err}", file=sys.stderr)
         return FAILED
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentOf:
-    """What every agent is told: for which cluster it speaks, to which server, and with which token."""
-
-    cluster: str
-    server_url: str
-    token_file: str | None
+class Wrong(Exception):
+    """An option that cannot be used, and why."""
 
 
-def run_simulated(agent: AgentOf, *, nodes: str, seconds: float, ledger: str | None) -> int:
-    """Run an agent without machines until interrupted; the exit code."""
-    from muster.agent.simulated import Ledger, Simulated, made_up
-    from muster.model.errors import InvalidValue
-    from muster.model.resources import GPU, parse_amount
-
-    read = _NODES.fullmatch(nodes)
-    count, spec = (int(read[1] or 1), read[2]) if read else (0, "")
-    amounts = dict(part.split("=", 1) for part in spec.split(",") if "=" in part)
-    try:
-        if not amounts or count < 1 or spec.count(",") + 1 != len(amounts):
-            raise InvalidValue(nodes, "nodes such as 4xcpu=8,memory=32Gi")
-        for name, amount in amounts.items():
-            parse_amount(GPU if name == "gpu" else name, amount)
-    except InvalidValue as err:
-        print(f"--nodes {nodes}: {err}", file=sys.stderr)
-        return BAD_INPUT
-
-    async def life(caller_of: CallerOf) -> None:
-        written = Ledger(Path(ledger) if ledger else None)
-        machines = Simulated(made_up(count, amounts, agent.cluster), seconds=seconds, ledger=written)
-        machines.caller = caller_of(machines)
-        await _until_told(machines.caller, greeting("simulated", agent))
-
-    return run_agent(agent, life)
+def _limited(limits: Limits, said: Mapping[str, int | str | None]) -> Limits:
+    """The limits, with those changed that are given as options."""
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    for name, value in changes.items():
+        if isinstance(value, str):
+            changes[name] = duration_ms(_DURATIONS[name], value)
+    changed = replace(limits, **changes)
+    if changed.lost_ms < changed.silent_ms:
+        raise Wrong(
+            f"--lost-after {changed.lost_ms / 1000:g}s: not allowed: at least --silent-after, "
+            f"which is {changed.silent_ms / 1000:g}s"
+        )
+    return changed
 
 
-def run_local(
-    agent: AgentOf, *, nodes: str | None, folder: str | None, keep: str, stops_tasks: bool, parent: int | None
-) -> int:
-    """Run the agent of this machine until interrupted; the exit code."""
-    kept_s = seconds_of(keep)
-    if kept_s is None:
-        print(f"--keep {keep}: {KEEP}", file=sys.stderr)
-        return BAD_INPUT
-    if nodes is not None and not (nodes.isascii() and nodes.isdigit() and 1 <= int(nodes) <= MOST_PARTS):
-        print(f"--nodes {nodes}: into how many nodes this machine is cut: 1 to {MOST_PARTS}", file=sys.stderr)
-        return BAD_INPUT
-    if not sys.platform.startswith("linux"):
-        print("a local agent needs Linux: it follows processes by pidfd and /proc", file=sys.stderr)
-        return FAILED
-    from muster.local.processes import die_with_parent
-    from muster.local.running import Wanted, run
+def duration_ms(option: str, text: str) -> int:
+    """The duration that an option says; raises Wrong."""
+    read = _DURATION.fullmatch(text)
+    if read is None:
+        raise Wrong(f"{option} {text}: not a duration such as 7d, 12h or 60s")
+    return int(float(read[1]) * _SECONDS[read[2]] * 1000)
 
-    if parent is not None:
-        die_with_parent()
-        if os.getppid() != parent:
-            return FAILED
-    wanted = Wanted(
-        folder=Path(folder) if folder else state_folder() / f"agent-{agent.cluster}",
-        nodes=int(nodes or 1),
-        keep_s=kept_s,
-        stops_tasks=stops_tasks,
-        greeting=greeting("local", agent),
+
+def _at_home(configuration: Configuration) -> Configuration:
+    """With this user's own files where none are named."""
+    folder = state_folder()
+    if not configuration.database:
+        folder.mkdir(parents=True, exist_ok=True)
+    return replace(
+        configuration,
+        database=configuration.database or f"sqlite:///{folder / 'muster.db'}",
+        token_file=configuration.token_file or str(folder / "token"),
     )
-    return run_agent(agent, lambda caller_of: run(wanted, caller_of))
-
-
-def greeting(kind: str, agent: AgentOf) -> str:
-    """What an agent says once the server knows it."""
-    return f"{kind} agent of {agent.cluster} is connected to {agent.server_url}"
-
-
-def run_agent(agent: AgentOf, life: Callable[[CallerOf], Coroutine[Any, Any, None]]) -> int:
-    """Run an agent until interrupted; the exit code."""
-    from muster.agent.calling import Caller, Refused
-    from muster.model.errors import MusterError
-
-    log_to_stderr(logging.WARNING)
-    try:
-        token = _token(agent.token_file)
-        asyncio.run(life(lambda machines: Caller(agent.server_url, token, agent.cluster, machines)))
-    except Refused as err:
-        print(f"the server refuses this agent: {err}", file=sys.stderr)
-        return FAILED
-    except MusterError as err:
-        print(f"this agent cannot run: {err}", file=sys.stderr)
-        return FAILED
-    except OSError as err:
-        print(err, file=sys.stderr)
-        return BAD_INPUT
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        return 0
-    return 0
-
-
-async def _until_told(caller: Caller, greeting: str) -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await caller.run(lambda: print(greeting, flush=True))
-
-
-def _token(token_file: str | None) -> str:
-    """The agent's token: from its file, its environment, or the file of this user's own server."""
-    given = os.environ.get("MUSTER_TOKEN")
-    if token_file is None and given:
-        return given
-    path = Path(token_file) if token_file else state_folder() / "token"
-    return path.read_text(encoding="utf-8").strip()

@@ -17,7 +17,7 @@ from threading import Event, Thread
 from typing import IO, TYPE_CHECKING
 
 from muster.cli.ending import BAD_INPUT
-from muster.cli.serve import FAILED, KEEP, log_to_stderr, seconds_of
+from muster.cli.serve import FAILED, Wrong, duration_ms, log_to_stderr
 
 if TYPE_CHECKING:
     from muster.server.service import Service
@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 CONTEXT, CLUSTER, QUEUE = "local", "local", "default"
 AGAIN_S = 1.0  # before an agent that ended by itself is started again
-
-HOST = "127.0.0.1"
 
 
 def data_folder() -> Path:
@@ -41,12 +39,14 @@ def run(*, data: str | None, port: int, nodes: int, keep: str) -> int:
     from muster.local.agent import locked
     from muster.model.errors import MusterError
     from muster.model.policy import Policy
-    from muster.server.service import Limits
+    from muster.server.configuration import Configuration
+    from muster.server.limits import Limits
     from muster.server.serving import serve
 
-    kept_s = seconds_of(keep)
-    if kept_s is None:
-        print(f"--keep {keep}: {KEEP}", file=sys.stderr)
+    try:
+        keep_ms = duration_ms("--keep", keep)
+    except Wrong as err:
+        print(err, file=sys.stderr)
         return BAD_INPUT
     log_to_stderr(logging.WARNING)
     folder = (Path(data) if data else data_folder()).absolute()
@@ -54,15 +54,14 @@ def run(*, data: str | None, port: int, nodes: int, keep: str) -> int:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         locked(folder)
-        serve(
-            f"sqlite:///{folder / 'muster.db'}",
-            host=HOST,
+        configuration = Configuration(
             port=port,
-            token_file=agent.token_file,
+            database=f"sqlite:///{folder / 'muster.db'}",
+            token_file=str(agent.token_file),
             policy=Policy(over_share=None),  # one machine has no newcomers to protect
-            limits=Limits(keep_ms=int(kept_s * 1000)),
-            announce=lambda url, service: begin(url, service, agent),
+            limits=Limits(keep_ms=keep_ms),
         )
+        serve(configuration, lambda url, service: begin(url, service, agent))
     except (MusterError, OSError) as err:
         print(f"muster cannot run here: {err}", file=sys.stderr)
         return FAILED

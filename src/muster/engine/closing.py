@@ -101,7 +101,21 @@ def _verdicts(
         made.update(others)
         return made
 
-    return Verdicts(make)
+    def in_line() -> dict[str, Waiting | Later]:
+        waits: dict[str, Waiting | Later] = {}
+        for turn in turns:
+            waits.update(turn.minutes.sent_to_wait())
+            waits.update(turn.round.verdicts(turn.fleet))
+        if pooled is not None:
+            waits = dict(pooled.borrowing.round.verdicts(fleet)) | waits
+            for job, verdict in pooled.borrowing.minutes.verdicts():
+                if isinstance(verdict, Waiting):
+                    waits[job] = verdict
+                else:
+                    waits.pop(job, None)
+        return waits
+
+    return Verdicts(make, in_line, others)
 
 
 def _first(moments: Iterable[int | None]) -> int | None:

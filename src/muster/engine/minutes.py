@@ -144,6 +144,7 @@ class _Aside:
         self._told = told
         self._fleet = fleet
         self._never = cache(never_of)
+        self._short_of_room = cache(self._without_room)
 
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """Those for whom there is no room, each with what is short."""
@@ -162,7 +163,10 @@ class _Aside:
             yield jobs[place], Later(self._else, place, _REASONS[why])
 
     def _no_room(self, place: int) -> Waiting:
-        profile = self._told.profiles[self._asides.profiles[place]]
+        return self._short_of_room(int(self._asides.profiles[place]))
+
+    def _without_room(self, number: int) -> Waiting:
+        profile = self._told.profiles[number]
         verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
         return waiting.with_warning(verdict, profile, self._fleet)
 
@@ -245,6 +249,11 @@ class Minutes:
                 continue
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield place, action
+
+    def sent_to_wait(self) -> dict[str, Waiting]:
+        """Those who do not stay where they were, and wait."""
+        moved = dict(part for part in self._moved if not isinstance(part, Filled))
+        return {job: verdict for job, verdict in moved.items() if isinstance(verdict, Waiting)}
 
     def verdicts(self) -> Iterator[tuple[str, Verdict | Later]]:
         """One for each job that did not stay where it was."""

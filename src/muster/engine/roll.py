@@ -97,7 +97,9 @@ class Roll:
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
         self._rows = Table(
-            "submit", "rank", "lifetime", "known", "user", "next", narrow=("previous", "lane"), side_by_side=True
+            *("submit", "rank", "lifetime", "known", "user", "next", "number"),
+            narrow=("previous", "lane"),
+            side_by_side=True,
         )
         self._lanes = Table(
             "queue",
@@ -114,7 +116,7 @@ class Roll:
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
-        self._run: tuple[int, NameKey, int] = (NONE, name_key(""), 0)
+        self._run: tuple[int, int, NameKey, int] = (NONE, NONE, name_key(""), 0)  # who came in order last, and its rank
         self._asked: list[ref[Names]] = []
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
@@ -133,7 +135,7 @@ class Roll:
         for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
             roll.profiles.number(job.profile)
         jobs = [job for state in snapshot.queues for lane in state.lanes for job in lane.jobs]
-        for job in sorted(jobs, key=lambda job: (job.submit_ms, job.key)):
+        for job in sorted(jobs, key=lambda job: (job.submit_ms, job.number, job.key)):
             roll.add(job)
         return roll
 
@@ -204,6 +206,7 @@ class Roll:
             queue=self.queues.names[lanes["queue"][lane]],
             profile=self.profiles.names[lanes["profile"][lane]],
             submit_ms=rows["submit"][row],
+            number=rows["number"][row],
             user=user,
             job_set=rest.job_set,
             priority_class=lanes["priority_class"][lane],
@@ -285,6 +288,22 @@ class Roll:
         """How many queued jobs have each profile."""
         return self._waiting.array("count")
 
+    def in_line(self) -> list[tuple[int, int, int]]:
+        """How many stand in line by queue and profile, both as numbers; costs what there are lanes."""
+        lanes, size, many = self._lanes.array, len(self._lanes), max(len(self.profiles), 1)
+        used = np.flatnonzero(lanes("count")[:size] > 0)
+        keys, where = np.unique(lanes("queue")[used] * many + lanes("profile")[used], return_inverse=True)
+        counts = np.bincount(where, weights=lanes("count")[used], minlength=len(keys)).astype(np.int64)
+        return list(zip((keys // many).tolist(), (keys % many).tolist(), counts.tolist(), strict=True))
+
+    def kind_of(self, job: str) -> tuple[int, int] | None:
+        """The numbers of the queue and the profile of a job, if it stands in line."""
+        row = self.row_of.get(job)
+        if row is None:
+            return None
+        lane, lanes = self._rows.cells["lane"][row], self._lanes.cells
+        return lanes["queue"][lane], lanes["profile"][lane]
+
     def _traits(self, row: int) -> Traits:
         rows = self._rows.cells
         known_ms, lifetime_ms = rows["known"][row], rows["lifetime"][row]
@@ -295,11 +314,10 @@ class Roll:
         )
 
     def _is_before(self, row: int, job: Job) -> bool:
-        """Whether the job in that row is older; of one age, names decide."""
-        submit_ms, job_id = self._rows.cells["submit"][row], self.ids[row]
-        return submit_ms < job.submit_ms or (
-            submit_ms == job.submit_ms and job_id is not None and name_key(job_id) < job.key
-        )
+        """Whether the job in that row is older; of one age, their numbers decide, then their names."""
+        rows, job_id = self._rows.cells, self.ids[row]
+        age, own = (rows["submit"][row], rows["number"][row]), (job.submit_ms, job.number)
+        return age < own or (age == own and job_id is not None and name_key(job_id) < job.key)
 
     def _rows_of(self, lane: int) -> Iterator[int]:
         row, following = self._lanes.cells["first"][lane], self._rows.cells["next"]
@@ -330,6 +348,7 @@ class Roll:
         rows, known_ms = self._rows.cells, job.known_ms
         rows["submit"][row] = job.submit_ms
         rows["rank"][row] = self._rank(job)
+        rows["number"][row] = job.number
         rows["lifetime"][row] = NONE if job.lifetime_ms is None else job.lifetime_ms
         rows["known"][row] = NONE if known_ms is None else known_ms
         rows["user"][row] = self.users.number(job.user)
@@ -368,11 +387,12 @@ class Roll:
             self.mix += 1
 
     def rank_those_of(self, submit_ms: int) -> None:
-        """Work out the order, by name, of all jobs submitted at one moment."""
+        """Work out the order, by number and name, of all jobs submitted at one moment."""
         self._lined_up = (NONE, {})
         rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
-        found = [(name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
-        for place, (_, row) in enumerate(sorted(found), 1):
+        numbers = self._rows.cells["number"]
+        found = [(numbers[row], name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
+        for place, (_, _, row) in enumerate(sorted(found), 1):
             self._rows.cells["rank"][row] = place * RANK_STEP
 
     def rank_all(self) -> bool:
@@ -389,15 +409,13 @@ class Roll:
 
     def _rank(self, job: Job) -> int:
         """Jobs that come in order get their rank at once; others when it is first asked for."""
-        submit_ms, last, rank = self._run
+        submit_ms, number, last, rank = self._run
         if job.submit_ms > self._newest:
-            self._newest = job.submit_ms
-            self._run = (job.submit_ms, job.key, RANK_STEP)
-        elif job.submit_ms == submit_ms and (key := job.key) > last:
-            self._run = (submit_ms, key, rank + RANK_STEP)
-        else:
+            self._newest, rank = job.submit_ms, 0
+        elif job.submit_ms != submit_ms or not _is_next(job, number, last):
             return 0
-        return self._run[2]
+        self._run = (job.submit_ms, job.number, job.key, rank + RANK_STEP)
+        return rank + RANK_STEP
 
     def _before(self, job: Job, lane: int) -> int:
         """The row of the lane after which the job stands."""
@@ -458,6 +476,11 @@ class Roll:
         queue, profile, pace, attained = (lanes[name][lane] for name in ("queue", "profile", "pace", "attained"))
         del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], pace, attained]
         self._free_lanes.append(lane)
+
+
+def _is_next(job: Job, number: int, last: NameKey) -> bool:
+    """Whether the job comes behind one of its moment that has this number and name."""
+    return job.number > number or (job.number == number and job.key > last)
 
 
 def _is_special(job: Job) -> bool:

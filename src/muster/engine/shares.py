@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from muster.engine.columns import Columns
 from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
-from muster.model.resources import NOTHING, Resources, total
+from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import QueueState, Snapshot
+
+if TYPE_CHECKING:
+    from muster.engine.roll import Roll
 
 
 class Shares:
@@ -47,7 +52,7 @@ class Shares:
     def wanted(self) -> Mapping[str, Resources]:
         """What each queue wants and could have."""
         queues, fleet = self._snapshot.queues, self._snapshot.fleet
-        never = {} if self._all_fit else {state.queue.name: _never(state, fleet) for state in queues}
+        never = {} if self._all_fit else _never(self._snapshot, fleet)
         return {
             state.queue.name: (state.demand - never.get(state.queue.name, NOTHING))
             .capped(state.queue.quota)
@@ -97,8 +102,27 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
     return entitled
 
 
-def _never(state: QueueState, fleet: Fleet) -> Resources:
-    """What jobs ask for that can never start: nobody is entitled to that."""
-    return total(
-        lane.profile.most * len(lane.jobs) for lane in state.lanes if never_fits(fleet, lane.profile) is not None
-    )
+def _never(snapshot: Snapshot, fleet: Fleet) -> dict[str, Resources]:
+    """What jobs of each queue ask for that can never start: nobody is entitled to that."""
+    columns = snapshot.columns
+    if isinstance(columns, Columns) and (roll := columns.roll.seen()) is not None:
+        return _never_in(roll, fleet)
+    never: dict[str, Resources] = {}
+    for state in snapshot.queues:
+        for lane in state.lanes:
+            if never_fits(fleet, lane.profile) is not None:
+                never[state.queue.name] = never.get(state.queue.name, NOTHING) + lane.profile.most * len(lane.jobs)
+    return never
+
+
+def _never_in(roll: Roll, fleet: Fleet) -> dict[str, Resources]:
+    """The same from columns, without making any job."""
+    profiles = roll.profiles.names
+    waiting = roll.waiting_with()[: len(profiles)].nonzero()[0].tolist()
+    hopeless = {number for number in waiting if never_fits(fleet, profiles[number]) is not None}
+    never: dict[str, Resources] = {}
+    for queue, profile, many in roll.in_line() if hopeless else ():
+        if profile in hopeless:
+            name = roll.queues.names[queue]
+            never[name] = never.get(name, NOTHING) + profiles[profile].most * many
+    return never

@@ -203,7 +203,7 @@ class Turn:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
         aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.fleet.whole, job.profile)]
-        return sorted(aged, key=lambda job: (job.submit_ms, job.key))
+        return sorted(aged, key=lambda job: (job.submit_ms, job.number, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------
 

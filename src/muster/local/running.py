@@ -25,7 +25,6 @@ class Wanted:
     nodes: int
     keep_s: float
     stops_tasks: bool
-    greeting: str
 
 
 def place_name(folder: Path) -> str:
@@ -33,7 +32,7 @@ def place_name(folder: Path) -> str:
     return f"muster-{hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:12]}"
 
 
-async def run(wanted: Wanted, caller_of: CallerOf) -> None:
+async def run(wanted: Wanted, caller_of: CallerOf, greeting: str) -> None:
     """Call in until told to end; then leave tasks to their supervisors, or have them end first.
 
     Told a second time, it does not wait for them.
@@ -52,7 +51,7 @@ async def run(wanted: Wanted, caller_of: CallerOf) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, tell_to_end)
     sweeping = asyncio.ensure_future(machine.sweep())
-    calling = asyncio.ensure_future(caller.run(lambda: print(wanted.greeting, flush=True)))  # noqa: T201  # waited for
+    calling = asyncio.ensure_future(caller.run(lambda: print(greeting, flush=True)))  # noqa: T201  # waited for
     waiting = asyncio.ensure_future(told.wait())
     try:
         await asyncio.wait({calling, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -98,13 +98,14 @@ class Profile:
         return next(group for group in self.groups if group.name == name)
 
 
-OrderKey = tuple[int, int, int, NameKey]
+OrderKey = tuple[int, int, int, int, NameKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One submitted job. Times are milliseconds; a higher class or priority is more urgent.
 
+    `number`: its place among those submitted at one moment, where anyone counted them.
     `attained` is what attempts that ended before their time were given, in micro-units of usage × seconds. It is
     counted only where the order inside queues asks for it, and 0 elsewhere.
     """
@@ -113,6 +114,7 @@ class Job:
     queue: str
     profile: Profile
     submit_ms: int = 0
+    number: int = 0
     user: str = ""
     job_set: str = ""
     priority_class: int = 0
@@ -137,8 +139,8 @@ class Job:
 
     @property
     def order(self) -> OrderKey:
-        """Place inside the queue: class, priority, submit time, id."""
-        return (-self.priority_class, -self.priority, self.submit_ms, self.key)
+        """Place inside the queue: class, priority, submit time, number, id."""
+        return (-self.priority_class, -self.priority, self.submit_ms, self.number, self.key)
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -76,12 +76,13 @@ ARRIVAL = NAMED["arrival"]
 
 
 class Place(NamedTuple):
-    """Where a job stands in its queue: class, priority, score, submit time, id; the smallest first."""
+    """Where a job stands in its queue: class, priority, score, submit time, number, id; the smallest first."""
 
     priority_class: int
     priority: int
     score: int
     submit_ms: int
+    number: int
     key: NameKey
 
 

@@ -6,7 +6,7 @@ promised twice inside one turn but is never over-full; growth last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -164,12 +164,44 @@ class Later(NamedTuple):
 class Verdicts(Mapping[str, Verdict]):
     """Verdicts, each made when someone looks at it: most are never needed."""
 
-    def __init__(self, make: Callable[[], dict[str, Verdict | Later]]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], dict[str, Verdict | Later]],
+        in_line: Callable[[], dict[str, Waiting | Later]] | None = None,
+        aside: Sequence[tuple[str, Waiting]] = (),
+    ) -> None:
+        """`in_line`: only those who wait, without the many who start or stand `aside` until others let them go."""
         self._make = make
+        self._make_line = in_line
+        self.aside = aside
 
     @cached_property
     def _entries(self) -> dict[str, Verdict | Later]:
         return self._make()
+
+    @cached_property
+    def _line(self) -> dict[str, Waiting | Later]:
+        if self._make_line is not None:
+            return self._make_line()
+        aside = {job for job, _ in self.aside}
+        return {
+            job: it
+            for job, it in self._entries.items()
+            if job not in aside and (isinstance(it, Waiting) or (isinstance(it, Later) and it.reason is not None))
+        }
+
+    def in_line(self) -> Iterable[str]:
+        """Those who wait and were looked at, in the order in which they were."""
+        return self._line
+
+    def waiting(self, job: str) -> Waiting | None:
+        """Why one of those in line waits; None if it was not looked at, or does not wait."""
+        entry = self._line.get(job)
+        if isinstance(entry, Later):
+            made = entry.make(entry.place)
+            assert isinstance(made, Waiting)
+            entry = self._line[job] = made
+        return entry
 
     def reasons(self) -> Iterator[tuple[str, Reason]]:
         """Why each job waits that does."""

@@ -107,7 +107,7 @@ class Policy:
             usage = least_usage_of(job.profile, self.weights)
             waited_ms = max(self.order_mark_ms(now_ms) - job.submit_ms, 0)
             score = self.order.score(usage, expected_ms, waited_ms, job.attained)
-        return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.key)
+        return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.number, job.key)
 
     def bound_ms(self, job: Timed) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.

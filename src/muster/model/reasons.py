@@ -92,7 +92,7 @@ class Reason(Enum):
     RESERVED = (
         Scope.JOB,
         _ROOM | {Happening.RESERVATION_MOVED},
-        "room on {cluster} is reserved for it from t = {start:g} s on",
+        "room on {cluster} is reserved for it from {start} on",
     )
     OVER_SHARE = (
         Scope.QUEUE,
@@ -155,11 +155,14 @@ class Reason(Enum):
         words = self.cases.get(str(facts.get("case")), self.sentence)
         if "unknownPool" in facts:
             words += _UNKNOWN_POOL
-        return words.format_map({name: _in_words(fact) for name, fact in facts.items()})
+        return words.format_map({name: _in_words(name, fact) for name, fact in facts.items()})
 
 
 _UNKNOWN_POOL = " (its pool {unknownPool} is not in any cluster it may go to: it counts as a job of the default pool)"
 
 
-def _in_words(fact: Fact) -> Fact:
+def _in_words(name: str, fact: Fact) -> Fact:
+    """A fact as a sentence has it; a moment that nobody put into words is told as it is counted."""
+    if name == "start" and isinstance(fact, int | float):
+        return f"t = {fact:g} s"
     return ", ".join(fact) if isinstance(fact, list) else fact

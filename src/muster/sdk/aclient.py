@@ -296,6 +296,10 @@ class AsyncClient:
         """What the last turns decided, the latest first."""
         return await self.do(asking.turns(limit=limit))
 
+    async def turn(self, number: int) -> shapes.TurnDetail:
+        """One turn, and why those waited who did."""
+        return await self.do(asking.turn(number))
+
     async def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""
         return await self.do(asking.audit(limit=limit))

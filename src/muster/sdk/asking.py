@@ -261,6 +261,11 @@ def turns(*, limit: int = 20) -> Ask[list[shapes.Turn]]:
     return Ask(method="GET", path=f"{_API}/turns", params=_given(limit=limit), read=_Turns.decode)
 
 
+def turn(number: int) -> Ask[shapes.TurnDetail]:
+    """One turn, and why those waited who did."""
+    return Ask(method="GET", path=f"{_API}/turns/{number}", read=_Turn.decode)
+
+
 def audit(*, limit: int = 100) -> Ask[list[dict[str, Any]]]:
     """Who changed what, the latest first."""
     return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=_Audit.decode)
@@ -349,6 +354,7 @@ _Clusters = msgspec.json.Decoder(list[shapes.Cluster])
 _Node = msgspec.json.Decoder(shapes.Node)
 _Nodes = msgspec.json.Decoder(list[shapes.Node])
 _Status = msgspec.json.Decoder(shapes.Status)
+_Turn = msgspec.json.Decoder(shapes.TurnDetail)
 _Turns = msgspec.json.Decoder(list[shapes.Turn])
 _Audit = msgspec.json.Decoder(list[dict[str, Any]])
 _Tokens = msgspec.json.Decoder(list[shapes.Token])

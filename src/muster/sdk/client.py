@@ -297,6 +297,10 @@ class Client:
         """What the last turns decided, the latest first."""
         return self.do(asking.turns(limit=limit))
 
+    def turn(self, number: int) -> shapes.TurnDetail:
+        """One turn, and why those waited who did."""
+        return self.do(asking.turn(number))
+
     def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""
         return self.do(asking.audit(limit=limit))

@@ -76,13 +76,18 @@ class JobPage(Answer, frozen=True, kw_only=True):
 
 
 class Why(Answer, frozen=True, kw_only=True):
-    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait."""
+    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait.
+
+    It is what the last turn decided, at `as_of`; `turn` is the last one that was written down.
+    """
 
     job: str
     text: str
     reason: str | None = None
     facts: dict[str, Any] = {}
     estimate: float | None = None
+    turn: int | None = None
+    as_of: float | None = None
 
 
 class Log(Answer, frozen=True, kw_only=True):
@@ -151,11 +156,32 @@ class User(Answer, frozen=True, kw_only=True):
 
 
 class Turn(Answer, frozen=True, kw_only=True):
-    """What a turn decided, and how many seconds that took."""
+    """What a turn decided, how many seconds that took, and how many waited after it for which reason."""
 
+    number: int
     at: float
     took: float
     decided: dict[str, Any]
+    waiting: dict[str, int] = {}
+
+
+class Wait(Answer, frozen=True, kw_only=True):
+    """Jobs of a queue that wait for one reason; `asks`: what each asks for, `job`: one of them that was looked at."""
+
+    queue: str
+    asks: str
+    reason: str
+    text: str
+    jobs: int
+    job: str = ""
+    facts: dict[str, Any] = {}
+
+
+class TurnDetail(Turn, frozen=True, kw_only=True):
+    """A turn with all that it said of those who wait, as turn `reasons_of` wrote it down; None: nothing is known."""
+
+    reasons: list[Wait] = []
+    reasons_of: int | None = None
 
 
 class Token(Answer, frozen=True, kw_only=True):
@@ -183,6 +209,7 @@ class Status(Answer, frozen=True, kw_only=True):
     store_down: bool
     paused: bool = False
     preemption: str
+    most_jobs: int = 5_000  # in one request
 
 
 class Event(Answer, frozen=True, kw_only=True):

@@ -71,6 +71,10 @@ class Access:
         """Whose token that is, if anyone's."""
         return self._known.get(digest(token))
 
+    def is_known(self, hashed: str) -> bool:
+        """Whether that is the hash of a token of someone."""
+        return hashed in self._known
+
     def add(self, thing: Thing) -> None:
         """A token was made."""
         self._known[thing.name] = _who(thing.body)
@@ -79,12 +83,13 @@ class Access:
         """Everyone by the first letters of their token's hash."""
         return {hashed[:12]: who for hashed, who in self._known.items()}
 
-    def remove(self, short: str) -> str | None:
-        """Take a token back; its hash, or None if there is no such one."""
-        found = next((hashed for hashed in self._known if hashed.startswith(short)), None)
-        if found is not None:
-            del self._known[found]
-        return found
+    def hash_of(self, short: str) -> str | None:
+        """The hash that begins with these letters, if there is such a one."""
+        return next((hashed for hashed in self._known if hashed.startswith(short)), None)
+
+    def remove(self, hashed: str) -> None:
+        """A token was taken back."""
+        self._known.pop(hashed, None)
 
 
 def _who(body: Mapping[str, Any]) -> Who:

@@ -20,7 +20,10 @@ from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
+from muster.model.width import LEVELS
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
+from muster.server.memory import EVICTED, FLOW, PROMISE
+from muster.server.naming import number_of
 from muster.server.world import Found
 from muster.store.rows import JobRow, Thing
 from muster.store.store import Store
@@ -150,15 +153,16 @@ def classes_in(store: Store) -> dict[str, int]:
     return {**CLASSES, **{thing.name: int(thing.body["value"]) for thing in store.things(CLASS)}}
 
 
-def found_in(store: Store, policy: Policy) -> Found:
+def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -> Found:
     """All that a store knows of the world."""
-    reader = reader_of_kept(classes_in(store), policy)
+    reader = reader_of_kept(classes_in(store), policy, levels)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
     jobs: list[tuple[Job, JobRow]] = []
     reruns: set[str] = set()
     for row in store.unfinished():
         spec = spec_of(row.spec, reader)
-        job = spec.job(row.id, row.submit_ms, tuple(row.spec.get("after", ())), user=row.user)
+        after = tuple(row.spec.get("after", ()))
+        job = spec.job(row.id, row.submit_ms, after, user=row.user, number=number_of(row.id))
         if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
             job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
         if row.id in held_by:
@@ -175,14 +179,31 @@ def found_in(store: Store, policy: Policy) -> Found:
         is_paused=bool(settings_in(store)["paused"]),
         jobs=jobs,
         leases=store.leases(states=(LEASED, ACCEPTED, RUNNING, STOPPING)),
+        flows=store.things(FLOW),
+        promises=_of_waiting(store.things(PROMISE), jobs),
+        gave_way=store.things(EVICTED),
         over=_over(store, (job for job, _ in jobs)),
         reruns=reruns,
     )
 
 
-def reader_of_kept(classes: Mapping[str, int], policy: Policy) -> JobReader:
+def _of_waiting(promises: Iterable[Thing], jobs: Iterable[tuple[Job, JobRow]]) -> list[Thing]:
+    """Promises to jobs that still wait for what was promised to them, in the order in which they were made."""
+    pending = {row.id for _, row in jobs if row.state == "pending"}
+    kept = [thing for thing in promises if thing.name in pending]
+    return sorted(kept, key=lambda thing: (thing.body["admitted"], thing.body["place"], thing.name))
+
+
+def reader_of_kept(classes: Mapping[str, int], policy: Policy, levels: Mapping[str, int]) -> JobReader:
     """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
-    return JobReader(Known(classes=dict(classes), cores_per_gpu=policy.cores_per_gpu, where="this server"))
+    known = Known(
+        classes=dict(classes),
+        levels=levels,
+        cores_per_gpu=policy.cores_per_gpu,
+        where="this server",
+        holds_jobs=True,
+    )
+    return JobReader(known)
 
 
 def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:

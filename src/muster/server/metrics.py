@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from muster.server.service import Service
@@ -12,7 +11,7 @@ _HELP = {
     "muster_turns_total": "Turns taken.",
     "muster_turn_seconds_total": "Seconds spent in turns, by stage.",
     "muster_decisions_total": "What turns decided, by kind.",
-    "muster_waiting_jobs": "Waiting jobs that the last turn looked at, by reason.",
+    "muster_waiting_jobs": "Waiting jobs by reason, as the last turn said of their queue and profile.",
     "muster_jobs": "Jobs that are not over, by queue.",
     "muster_queue_usage": "What a queue's running jobs hold, by resource, in base units.",
     "muster_running_jobs": "Jobs that run.",
@@ -42,8 +41,8 @@ def _samples(service: Service) -> Iterator[tuple[str, Labels, float]]:
     for kind, many in sorted(counts.actions.items()):
         yield "muster_decisions_total", {"kind": kind}, many
     with service.world.lock:
-        last = service.world.last
-        waiting = Counter(reason.name for _, reason in last.reasons()) if last is not None else Counter()
+        table = service.reasons.table()
+        waiting = {} if table is None else table.counts()
         state = service.world.state
         queued = {name: state.jobs_in(name) for name in sorted(state.books)}
         held = {name: state.started_by(name) for name in queued}

@@ -1,8 +1,9 @@
 """Ids of new jobs: the name that someone gave, and letters that say when.
 
-Later ids come after earlier ones, so that jobs that were submitted together start in the order in which they were
-listed, and databases add to the end of their indexes. Ids must also be new to agents, which remember what they ran
-when the database is gone or was set back to a backup; numbers counted in the database would come again.
+Later ids come after earlier ones of the same name, so that databases add to the end of their indexes; and the number in
+them says in which order jobs were submitted whatever they are called, so that those that were submitted together start
+in the order in which they were listed, also after a restart. Ids must also be new to agents, which remember what they
+ran when the database is gone or was set back to a backup; numbers counted in the database would come again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ NAMELESS = "job"
 
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # none that are mistaken for another, and no words; no digits, which sort as numbers
 _PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
+_VALUES = {letter: value for value, letter in enumerate(_LETTERS)}
 _EPOCH_MS = 1_767_225_600_000  # 2026-01-01
 _TICKS_PER_MS = 125  # 11 letters last until 2055
 
@@ -27,12 +29,12 @@ class Names:
         self._last = 0
         self._lock = Lock()
 
-    def ids(self, names: Sequence[str | None], now_ms: int) -> list[str]:
-        """An id for each of these, in order."""
+    def ids(self, names: Sequence[str | None], now_ms: int) -> tuple[int, list[str]]:
+        """An id for each of these, in order, and the number of the first."""
         with self._lock:
             first = max((now_ms - _EPOCH_MS) * _TICKS_PER_MS, self._last + 1)
             self._last = first + len(names) - 1
-        return [f"{name or NAMELESS}-{letters(first + place)}" for place, name in enumerate(names)]
+        return first, [f"{name or NAMELESS}-{letters(first + place)}" for place, name in enumerate(names)]
 
 
 def letters(number: int) -> str:
@@ -43,3 +45,14 @@ def letters(number: int) -> str:
         pairs.append(_PAIRS[rest])
     pairs.append(_LETTERS[number])
     return "".join(reversed(pairs))
+
+
+def number_of(job_id: str) -> int:
+    """The number that an id was made of; 0 where it is none of ours."""
+    number = 0
+    for letter in job_id.rpartition("-")[2]:
+        value = _VALUES.get(letter)
+        if value is None:
+            return 0
+        number = number * len(_LETTERS) + value
+    return number

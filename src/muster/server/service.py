@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
@@ -21,12 +21,16 @@ from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
+from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
+from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
+from muster.server.limits import Limits
 from muster.server.logs import Logs
 from muster.server.naming import Names
+from muster.server.reasons import Reasons
 from muster.server.room import Room
 from muster.server.specs import Specs
 from muster.server.turns import News, Turns
@@ -40,26 +44,25 @@ from muster.store.writer import Writer
 
 TIDY_EVERY_S = 60.0
 FORGOTTEN_AT_ONCE = 5_000  # rows of a kind
+PATIENCE_S = 20.0  # for a turn: whoever waits longer would only keep a thread from others
 PAUSE_S = 0.02  # so that turns can write in between
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one server takes on."""
-
-    most_queued: int = 1_000_000  # in one queue
-    most_jobs: int = 5_000  # in one request
-    most_bytes: int = 32 << 20  # of one request
-    keep_ms: int = 7 * 24 * 3_600_000  # for which what is over is kept
-
-
 class Service:
     """A server without its doors."""
 
-    def __init__(self, store: Store, clock: Callable[[], int], policy: Policy, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], int],
+        policy: Policy,
+        limits: Limits = Limits(),  # noqa: B008
+        levels: Mapping[str, int] = LEVELS,
+    ) -> None:
         self.store = store
+        self.levels = levels
         self.limits = limits
         self.policy = policy
         self.clock = clock
@@ -69,7 +72,7 @@ class Service:
         preemption = settings_in(store)["preemption"]
         if preemption is not None:
             self.policy = policy = replace(policy, preemption=Preemption(preemption))
-        found = found_in(store, policy)
+        found = found_in(store, policy, levels)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -79,16 +82,22 @@ class Service:
         self._return_pending(found)
         self.room = Room(store.count_jobs(), limits.most_queued)
         self.world: World = restored(policy, found)
+        self.reasons = Reasons(self.world, store, keep_ms=limits.keep_ms)
+        self.answers = Answers(self.world, self.reasons, clock)
         self._reader = JobReader(self.known())
         self._names = Names()
-        self.specs = Specs(store, reader_of_kept(self.classes, policy))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, keep_ms=limits.keep_ms)
+        self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits)
 
     def _return_pending(self, found: Found) -> None:
-        """Reservations of before are gone: who had one stands in line again, and its row says so."""
-        pending = [JobChange(id=row.id, state="queued", cluster="") for _, row in found.jobs if row.state == "pending"]
-        if pending:
-            self.writer.put(Batch(at_ms=self.clock(), changes=pending)).result()
+        """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
+        to know any more to whom jobs that are over gave way."""
+        known, alive = {thing.name for thing in found.promises}, {row.id for _, row in found.jobs}
+        pending = [row.id for _, row in found.jobs if row.state == "pending" and row.id not in known]
+        gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
+        if pending or gone:
+            changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]
+            self.writer.put(Batch(at_ms=self.clock(), changes=changes, gone=gone)).result()
 
     def start(self) -> None:
         """Begin to take turns."""
@@ -148,8 +157,10 @@ class Service:
             queues=self.world.queues,
             clusters=dict(self.world.clusters),
             classes=dict(self.classes),
+            levels=self.levels,
             cores_per_gpu=self.policy.cores_per_gpu,
             where="this server",
+            holds_jobs=True,
         )
 
     def queue_names(self) -> frozenset[str]:
@@ -167,7 +178,6 @@ class Service:
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        _refuse_races(specs)
         self._check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
@@ -183,7 +193,7 @@ class Service:
             raise
         self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
         self.specs.remember({row.id: spec for (row, _), spec in zip(rows, specs, strict=True)})
-        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]))
+        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]), is_durable=True)
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
 
     def _reader_now(self) -> JobReader:
@@ -225,12 +235,12 @@ class Service:
 
     def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
         now_ms = self.turns.now_ms()
-        ids = self._names.ids([spec.name for spec in specs], now_ms)
+        first, ids = self._names.ids([spec.name for spec in specs], now_ms)
         called = _called(specs, ids) | self._found_before(specs)
         rows = []
         for place, spec in enumerate(specs):
             after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
-            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name)
+            job = spec.job(ids[place], now_ms, after, user=spec.user or who.name, number=first + place)
             rows.append((_row(job, spec, keys[place] if keys else ""), job))
         return rows
 
@@ -273,13 +283,14 @@ class Service:
         things = [
             Thing(kind=SETTING, name=name, body={"value": value}) for name, value in given.items() if value is not None
         ]
+        self.change([], who, "settings", given, things=things).result(PATIENCE_S)
         with self.world.lock:
             if paused is not None:
                 self.world.is_paused = paused
             if preemption is not None:
                 self.policy = replace(self.policy, preemption=preemption)
                 self.world.set_preemption(preemption)
-        self.change([], who, "settings", given, things=things).result()
+        self.turns.put(News(), is_durable=True)  # decided anew, with what is set now
 
     # -- changing ------------------------------------------------------------------------------------------
 
@@ -296,17 +307,6 @@ class Service:
         """Someone changes the world: considered in the next turn, with a line in the audit."""
         audit = AuditRow(at_ms=self.turns.now_ms(), who=who.name, what=what, body=dict(body))
         return self.turns.put(News(events=events, things=tuple(things), gone=tuple(gone), audit=(audit,)))
-
-
-def _refuse_races(specs: Sequence[JobSpec]) -> None:
-    """Races need clusters that are asked over their own API, and no server speaks to those."""
-    problems = [
-        Problem(f"jobs[{place}].race", 0, "is not allowed: this server reaches clusters by their agents only")
-        for place, spec in enumerate(specs)
-        if spec.race is not None
-    ]
-    if problems:
-        raise DocumentError(tuple(problems))
 
 
 def is_rerun(spec: JobSpec) -> bool:

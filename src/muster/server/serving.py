@@ -13,9 +13,9 @@ from pathlib import Path
 
 import uvicorn
 
-from muster.model.policy import Policy
 from muster.server.api.app import application
-from muster.server.service import Limits, Service
+from muster.server.configuration import Configuration
+from muster.server.service import Service
 from muster.store.store import Store
 
 SWITCH_S = 0.001  # for which a thread may keep others waiting: small answers must not wait long for big turns
@@ -54,26 +54,19 @@ def say_where(url: str, _service: Service) -> None:
     print(f"listening on {url}", flush=True)  # noqa: T201
 
 
-def serve(
-    url: str,
-    *,
-    host: str,
-    port: int,
-    token_file: Path,
-    policy: Policy,
-    limits: Limits,
-    announce: Announce = say_where,
-) -> None:
+def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     """Run until interrupted. The first admin's token goes into a file that only its owner can read.
 
     `announce` is called with the address once the server answers there.
     """
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    host, token_file = configuration.host, Path(configuration.token_file)
+    # Said to be TCP, or asyncio does not send answers at once and each waits 40 ms for the other side's delayed ACK.
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    store = Store.open(url)
+    listener.bind((host, configuration.port))
+    store = Store.open(configuration.database)
     gc.disable()  # while all jobs come into being, and none goes
-    service = Service(store, wall_clock, policy, limits)
+    service = Service(store, wall_clock, configuration.policy, configuration.limits, configuration.levels)
     gc.enable()
     token = service.first_token()
     if token is not None:

@@ -14,11 +14,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
+from typing import Any
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
 from muster.server.leases import ENDED, Leases, reported
+from muster.server.limits import Limits
+from muster.server.memory import Memory
+from muster.server.reasons import WAITING, Reasons
 from muster.server.room import Room
 from muster.server.world import World
 from muster.server.writing import Written
@@ -30,8 +34,6 @@ from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
-SILENT_AFTER_MS = 30_000
-LOST_AFTER_MS = 15 * 60_000  # when jobs of a silent cluster that want it run again
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
 TRY_AGAIN_S = 0.5
 
@@ -77,9 +79,18 @@ class Turns:
     """Takes turns from `start` to `stop`."""
 
     def __init__(
-        self, world: World, leases: Leases, writer: Writer, clock: Callable[[], int], room: Room, *, keep_ms: int
+        self,
+        world: World,
+        leases: Leases,
+        writer: Writer,
+        clock: Callable[[], int],
+        room: Room,
+        reasons: Reasons,
+        limits: Limits,
     ) -> None:
         self.world = world
+        self.reasons = reasons
+        self._memory = Memory(world.state)
         self._room = room
         self.board = Board(world)
         self.leases = leases
@@ -92,7 +103,8 @@ class Turns:
         self._is_stopping = False
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
-        self._keep_ms = keep_ms
+        self._limits = limits
+        self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -107,11 +119,14 @@ class Turns:
             self._changed.notify_all()
         self._thread.join()
 
-    def put(self, news: News) -> Future[int]:
-        """Have something considered in the next turn."""
+    def put(self, news: News, *, is_durable: bool = False) -> Future[int]:
+        """Have something considered in the next turn. While the store is down, only what is durable already."""
         with self._changed:
-            if self.failure is not None:
-                news.done.set_exception(self.failure)
+            refused = self.failure
+            if refused is None and self.counts.is_down and not is_durable:
+                refused = StoreDown("turns wait for it")
+            if refused is not None:
+                news.done.set_exception(refused)
                 return news.done
             self._news.append(news)
             self._changed.notify_all()
@@ -163,7 +178,7 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence()]
+            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms()]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -175,13 +190,13 @@ class Turns:
             for name, line in self.leases.lines.items()
             if name in clusters and not clusters[name].silent and line.seen_ms
         ]
-        soonest = min(heard) + SILENT_AFTER_MS if heard else None
+        soonest = min(heard) + self._limits.silent_ms if heard else None
         if not self.world.reruns:
             return soonest
         silent = [
-            line.seen_ms + LOST_AFTER_MS
+            line.seen_ms + self._limits.lost_ms
             for name, line in self.leases.lines.items()
-            if name in clusters and clusters[name].silent and line.seen_ms + LOST_AFTER_MS > self._now_ms
+            if name in clusters and clusters[name].silent and line.seen_ms + self._limits.lost_ms > self._now_ms
         ]
         return min(silent + ([] if soonest is None else [soonest]), default=None)
 
@@ -203,23 +218,42 @@ class Turns:
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
             self.board.turn_is_over()
+            written.remember(self._memory.changed())
+            said = self.reasons.after(moment)
         decided = monotonic()
-        seq = self._write(_batch(news, written, moment, actions, int((decided - began) * 1000)))
+        batch = _batch(news, written, moment, self._recorded(moment, actions, said, len(news), decided - began))
+        seq = self._write(batch)
+        if batch.turn is not None:
+            self.reasons.turn += 1
         self.counts.turns += 1
         self.counts.seconds["decide"] += decided - began
         self.counts.seconds["write"] += monotonic() - decided
         for row in written.leases.values():
             self.leases.put(row)
+        while self._lost:  # should one be there after all, it must say what it has and stop that
+            self.leases.end_session(self._lost.pop())
         self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
         for one in news:
             one.done.set_result(seq)
         self._last_turn = monotonic()
         return moment
 
+    def _recorded(
+        self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float
+    ) -> TurnRow | None:
+        """What is written down of a turn: nothing if it did nothing, and `said` nothing new of those who wait."""
+        if not moment.events and not actions.get("start") and said is None:
+            return None
+        body = {"news": news, "actions": dict(actions), "started": moment.plan.placed_by_queue()}
+        waiting = said or self.reasons.as_before()
+        if waiting is not None:
+            body[WAITING] = waiting
+        return TurnRow(at_ms=moment.now_ms, took_ms=int(took_s * 1000), body=body)
+
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
         self._over.extend((now_ms, event.job) for event in moment.events if isinstance(event, _ENDS))
-        while self._over and self._over[0][0] + self._keep_ms < now_ms:
+        while self._over and self._over[0][0] + self._limits.keep_ms < now_ms:
             name = self._over.popleft()[1]
             self.world.state.jobs.forget(name)
             self.world.reruns.discard(name)
@@ -264,19 +298,22 @@ class Turns:
     def _losses(self, written: Written, now_ms: int) -> Iterable[ev.Event]:
         """Jobs that are to run again because their cluster has been silent for too long."""
         silent = {
-            name for name, line in self.leases.lines.items() if line.seen_ms and line.seen_ms + LOST_AFTER_MS <= now_ms
+            name
+            for name, line in self.leases.lines.items()
+            if line.seen_ms and line.seen_ms + self._limits.lost_ms <= now_ms
         }
         if not silent or not self.world.reruns:
             return
         for row in list(self.leases.live.values()):
             if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
+                self._lost.add(row.cluster)
                 yield from _lost(row, written, now_ms)
 
     def _silences(self, now_ms: int) -> Iterable[ev.Event]:
         """Agents that have said nothing for too long."""
         for name, cluster in self.world.state.machines.clusters.items():
             line = self.leases.lines.get(name)
-            if not cluster.silent and line is not None and line.seen_ms + SILENT_AFTER_MS <= now_ms:
+            if not cluster.silent and line is not None and line.seen_ms + self._limits.silent_ms <= now_ms:
                 yield ev.ClusterSilent(cluster=name, silent=True)
 
     def _queues_of(self, happened: Iterable[ev.Event]) -> dict[str, tuple[str, str]]:
@@ -309,18 +346,14 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, moment: Moment, actions: Mapping[str, int], took_ms: int) -> Batch:
-    turn = None
-    if moment.events or actions.get("start"):
-        body = {"news": len(news), "actions": dict(actions), "started": moment.plan.placed_by_queue()}
-        turn = TurnRow(at_ms=moment.now_ms, took_ms=took_ms, body=body)
+def _batch(news: Sequence[News], written: Written, moment: Moment, turn: TurnRow | None) -> Batch:
     return Batch(
         at_ms=moment.now_ms,
         events=written.events,
         changes=written.changes,
         leases=list(written.leases.values()),
-        things=[thing for one in news for thing in one.things],
-        gone=[pair for one in news for pair in one.gone],
+        things=[*(thing for one in news for thing in one.things), *written.things],
+        gone=[*(pair for one in news for pair in one.gone), *written.gone],
         turn=turn,
         audit=[row for one in news for row in one.audit],
     )

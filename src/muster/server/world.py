@@ -15,26 +15,26 @@ from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.nodes import Node
-from muster.model.plan import Plan
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
+from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
-from muster.state.forecast import forecast
 from muster.state.records import Phase
 from muster.state.run import Moment, Run
 from muster.state.state import State
-from muster.state.why import Why, explain
-from muster.store.rows import JobRow, LeaseRow
-
-FORECAST_TURNS = 200
+from muster.store.rows import JobRow, LeaseRow, Thing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What the store knows of the world: `jobs` are those that are not over, in order of submission, each with its row;
-    `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent."""
+    `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent.
+
+    What the world remembers beside rows (`muster.server.memory`): `flows` of queues, `promises` to jobs, and to whom
+    they `gave_way`.
+    """
 
     clusters: Sequence[Cluster] = ()
     nodes: Sequence[Node] = ()
@@ -46,6 +46,9 @@ class Found:
     pools: Sequence[Pool] = ()
     users: Sequence[User] = ()
     is_paused: bool = False
+    flows: Sequence[Thing] = ()
+    promises: Sequence[Thing] = ()
+    gave_way: Sequence[Thing] = ()
 
 
 class World:
@@ -57,7 +60,6 @@ class World:
     def __init__(self, state: State) -> None:
         self.lock = RLock()
         self._run = Run(state, _until_told)
-        self.last: Plan | None = None
         self.queues: frozenset[str] = frozenset(state.books)  # as of the last turn, and so are the clusters
         self.clusters: Mapping[str, Cluster] = dict(state.machines.clusters)
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
@@ -87,7 +89,6 @@ class World:
         for event in news:
             self._run.expect(now_ms, event)
         moment = self._run.step(now_ms)
-        self.last = moment.plan
         if self.queues != self.state.books.keys():
             self.queues = frozenset(self.state.books)
         if self.clusters != self.state.machines.clusters:
@@ -103,12 +104,9 @@ class World:
         found_ms = self._run.next_moment_ms(NEVER_MS)
         return None if found_ms == NEVER_MS else found_ms
 
-    def why(self, job_id: str, *, estimates: bool = True) -> Why | None:
-        """Why a job waits; None if it does not."""
-        if self.last is None:
-            return None
-        found = forecast(self._run, most_turns=FORECAST_TURNS) if estimates else {}
-        return explain(self.state.freeze(self.state.now_ms), self.last, job_id, found.get(job_id))
+    def ahead(self) -> Run:
+        """A copy of the world that can be looked at, and go on, without the lock."""
+        return self._run.ahead(_until_told)
 
 
 def restored(policy: Policy, found: Found) -> World:
@@ -127,14 +125,21 @@ def restored(policy: Policy, found: Found) -> World:
     for name, phase in found.over.items():
         state.jobs.note(name, Phase(phase))
     starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
+    gave_way = {thing.name: thing for thing in found.gave_way}
     for job, row in found.jobs:
         while starts and starts[0].spec["started"] < row.submit_ms:
             _start(state, starts.popleft())
         state.apply(ev.JobSubmitted(job=job), row.submit_ms)
         if row.attempt:
             state.recall(job.id, attempts=row.attempt, failures=row.failures)
+        if job.id in gave_way:
+            recall_evicted(state, gave_way[job.id])
     for lease in starts:
         _start(state, lease)
+    for thing in found.promises:
+        recall_promise(state, thing)
+    for thing in found.flows:
+        recall_flow(state, thing)
     world = World(state)
     world.reruns = set(found.reruns)
     world.is_paused = found.is_paused
@@ -148,16 +153,21 @@ def _standing(leases: Iterable[LeaseRow]) -> Iterable[LeaseRow]:
 
 def _start(state: State, lease: LeaseRow) -> None:
     spec = lease.spec
-    admitted = ev.JobAdmitted(job=lease.job, attempt=lease.attempt, cluster=lease.cluster, place=0)
+    charge = int(spec.get("charge", 0))
+    admitted = ev.JobAdmitted(job=lease.job, attempt=lease.attempt, cluster=lease.cluster, place=0, charge=charge)
     started = ev.JobStarted(
         job=lease.job,
         attempt=lease.attempt,
         cluster=lease.cluster,
         tasks=tasks_of(lease),
+        overtook=tuple(spec.get("overtook", ())),
         protected_until_ms=int(spec["protectedUntil"]),
     )
     for event in (admitted, started):
         state.apply(event, int(spec["started"]))
+    serving = serving_of(spec)
+    if serving is not None:
+        state.recall_serving(lease.job, serving)
 
 
 def _until_told(_run: Running) -> None:

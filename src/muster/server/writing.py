@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from muster.model import events as ev
 from muster.model.jobs import Job, Task
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
+from muster.server.memory import attempt_body, evicted_thing
 from muster.state.state import State
 from muster.state.telling import told
-from muster.store.rows import JobChange, LeaseRow, NewEvent
+from muster.store.rows import JobChange, LeaseRow, NewEvent, Thing
 
 _STATES = {ev.JobSucceeded: "succeeded", ev.JobFailed: "failed", ev.JobCancelled: "cancelled"}
 
@@ -28,6 +29,8 @@ class Written:
         self.leases: dict[tuple[str, int], LeaseRow] = {}
         self._attempts: dict[str, list[int]] = {}  # of each job, in `leases`
         self.events: list[NewEvent] = []
+        self.things: list[Thing] = []
+        self.gone: list[tuple[str, str]] = []
 
     @property
     def changes(self) -> list[JobChange]:
@@ -63,6 +66,7 @@ class Written:
                 self._resize(job, group, tasks)
             case ev.JobPreempted(job=job, attempt=attempt, by=by):
                 self._note_reason(job, attempt, f"preempted for {by}")
+                self.things.append(evicted_thing(self._state, job))
             case ev.JobRequeued(job=job, attempt=attempt, cause=cause):
                 failures = self._state.jobs[job].failures
                 self._change(job, state="queued", cluster="", start_ms=None, failures=failures, reason=cause)
@@ -79,6 +83,11 @@ class Written:
             case _:
                 pass
         self._tell(event, queue_of)
+
+    def remember(self, changed: tuple[list[Thing], list[tuple[str, str]]]) -> None:
+        """What the world remembers beside these rows: things to write, and those that are no more."""
+        self.things += changed[0]
+        self.gone += changed[1]
 
     def put(self, row: LeaseRow) -> None:
         """An agent spoke of a lease."""
@@ -115,9 +124,9 @@ class Written:
         self._change(
             event.job, state="running", attempt=event.attempt, cluster=event.cluster, start_ms=self._now_ms, reason=""
         )
-        job = self._state.find(event.job)
-        assert job is not None, f"{event.job} started and is over at one moment"
-        spec = {
+        run = self._state.running[event.job]
+        job = run.job
+        spec: dict[str, Any] = {
             "queue": job.queue,
             "jobSet": job.job_set,
             "user": job.user,
@@ -127,6 +136,8 @@ class Written:
             "protectedUntil": event.protected_until_ms,
             "places": _places(event.tasks),
         }
+        if run.charge or run.overtook or run.serving is not None:
+            spec |= attempt_body(run)
         self.put(
             LeaseRow(
                 job=event.job,
@@ -152,7 +163,9 @@ class Written:
         if row is None or row.state in (STOPPING, ENDED):
             return
         places = [place for place in row.spec["places"] if place["group"] != group] + _places(tasks)
-        self.put(replace(row, spec={**row.spec, "revision": revision(row) + 1, "places": places}))
+        spec = {**row.spec, "revision": revision(row) + 1, "places": places}
+        run = self._state.running.get(job)
+        self.put(replace(row, spec=spec if run is None else spec | attempt_body(run)))
 
     def _note_reason(self, job: str, attempt: int, reason: str) -> None:
         row = self.lease(job, attempt)

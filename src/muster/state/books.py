@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from muster.engine.roll import Roll
+from muster.model.flow import Account
 from muster.model.jobs import Job, Profile
 from muster.model.made import Made
 from muster.model.queues import Queue
@@ -129,6 +130,13 @@ class QueueBooks:
     def fix(self, usage: int, now_ms: int) -> None:
         """A job without a lifetime started, or (below zero) ended: its min counts as fixed, or no longer."""
         self._fixed.change(usage, now_ms)
+        self._change()
+
+    def recall(self, account: Account, fixed: Account, active_ms: int) -> None:
+        """These were its accounts, and it was last in use then, as was found written down."""
+        self._account.recall(account)
+        self._fixed.recall(fixed)
+        self.active_ms = active_ms
         self._change()
 
     def touch(self, now_ms: int, jobs: int) -> int:

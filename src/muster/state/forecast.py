@@ -7,6 +7,7 @@ least 10 minutes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.model.events import JobStarted
@@ -31,8 +32,9 @@ def stated_or_guessed(run: Running, now_ms: int, policy: Policy) -> tuple[int, b
     return age_ms + max(age_ms, policy.unknown_end_ms), True
 
 
-def forecast(world: Run, *, most_turns: int) -> dict[str, Estimate]:
-    """Estimated starts of the jobs that wait now; those that do not start within `most_turns` have none."""
+def forecast(world: Run, *, most_turns: int, goes_on: Callable[[], bool] = lambda: True) -> dict[str, Estimate]:
+    """Estimated starts of the jobs that wait now; those that do not start within `most_turns` have none, nor those that
+    had not when someone said that it should not go on."""
     now_ms, policy = world.state.now_ms, world.state.policy
     guesses: list[int] = []
 
@@ -47,7 +49,7 @@ def forecast(world: Run, *, most_turns: int) -> dict[str, Estimate]:
     estimates: dict[str, Estimate] = {}
     for _ in range(most_turns):
         moment_ms = ahead.next_moment_ms()
-        if moment_ms is None or len(estimates) == len(waiting):
+        if moment_ms is None or len(estimates) == len(waiting) or not goes_on():
             break
         for event in ahead.step(moment_ms).events:
             if isinstance(event, JobStarted) and event.job in waiting and event.job not in estimates:

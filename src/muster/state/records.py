@@ -72,6 +72,11 @@ class Records(Mapping[str, Record]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @property
+    def remembered(self) -> int:
+        """How many have a record of their own."""
+        return len(self._noted)
+
     def _waits_first(self, job_id: object) -> bool:
         return any(job_id in line for line in self._lines)
 

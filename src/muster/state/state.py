@@ -18,6 +18,7 @@ from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
+from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan
@@ -137,7 +138,7 @@ class State:
             users=self.users.states(),
             running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
-            held=tuple(self._held(job) for job in self.held.values()),
+            held=tuple(self.held_back(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             budgets=tuple(self._budgets.values()),
@@ -269,6 +270,19 @@ class State:
         self.jobs.recall(job_id, attempts=attempts, failures=failures)
         self._retried[job_id] = attempts
 
+    def recall_queue(self, name: str, account: Account, fixed: Account, active_ms: int) -> None:
+        """What a queue used lately, as was found written down. All that runs has been started."""
+        self.books[name].recall(account, fixed, active_ms)
+        self._forgets_ms = None
+
+    def recall_serving(self, job_id: str, serving: Serving) -> None:
+        """What a running elastic job was given so far, as was found written down."""
+        self._change_run(replace(self.running[job_id], serving=serving))
+
+    def preempted_by(self, job_id: str) -> tuple[str, ...]:
+        """The jobs that this one, which is not over, gave way to."""
+        return self._preempted_by.get(job_id, ())
+
     def _enqueue(self, job: Job) -> None:
         """The job stands in line; or aside while someone holds it, or until what it comes after has succeeded."""
         self.jobs.note(job.id, Phase.QUEUED)
@@ -286,7 +300,8 @@ class State:
     def _is_fulfilled(self, other: str) -> bool:
         return other in self.jobs and self.jobs[other].phase is Phase.SUCCEEDED
 
-    def _held(self, job: Job) -> Held:
+    def held_back(self, job: Job) -> Held:
+        """What a job that stands aside waits for."""
         waits_for = self.waits_for(job)
         failed = tuple(
             other

@@ -63,6 +63,10 @@ class Meter:
         """The account as of the last change."""
         return Account(usage=self._usage, flow=self._flow, as_of_ms=self._as_of_ms)
 
+    def recall(self, account: Account) -> None:
+        """The flow was so much then, as was found written down; what is used now is known."""
+        self._flow, self._as_of_ms = max(account.flow, self._usage), account.as_of_ms
+
     def copy(self) -> Meter:
         """The same account, to go on by itself."""
         other = Meter(self._half_time_ms)

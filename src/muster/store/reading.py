@@ -178,6 +178,17 @@ def turns(connection: sa.Connection, before: int | None, limit: int) -> list[Tur
     ]
 
 
+def turn(connection: sa.Connection, number: int) -> TurnRow | None:
+    """The turn with this number."""
+    row = connection.execute(sa.select(TURN).where(TURN.c.number == number)).one_or_none()
+    return None if row is None else TurnRow(number=row[0], at_ms=row[1], took_ms=row[2], body=_decode(row[3]))
+
+
+def last_turn(connection: sa.Connection) -> int:
+    """The number of the newest turn, also when it was forgotten; 0 before the first."""
+    return int(connection.execute(sa.select(COUNTER.c.turn)).scalar_one())
+
+
 def audit(connection: sa.Connection, before: int | None, limit: int) -> list[AuditRow]:
     """Changes people made before that number, the latest first."""
     return [

@@ -260,6 +260,16 @@ class Store:
         with self._connected() as connection:
             return reading.turns(connection, before, limit)
 
+    def turn(self, number: int) -> TurnRow | None:
+        """The turn with that number, if it is there."""
+        with self._connected() as connection:
+            return reading.turn(connection, number)
+
+    def last_turn(self) -> int:
+        """The number of the newest turn that was ever written; 0 before the first."""
+        with self._connected() as connection:
+            return reading.last_turn(connection)
+
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditRow]:
         """Audit lines, the latest first; `before` is the number of the last one seen."""
         with self._connected() as connection:

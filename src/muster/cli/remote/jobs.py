@@ -87,7 +87,7 @@ def submit(
 ) -> None:
     """Submit jobs from files, or one that runs a command. All of them, or none.
 
-    Prints their ids, one in a line.
+    Prints their ids, one in a line. More jobs than the server takes in one request go in several, one after the other.
 
     Example: muster submit train.yaml
 

@@ -1,4 +1,4 @@
-"""`muster events`, `turns`, `status`, `pause`, `resume`, `preemption`, `audit`."""
+"""`muster events`, `turns`, `turn`, `status`, `pause`, `resume`, `preemption`, `audit`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,27 @@ def turns(
     from muster.sdk import asking
 
     sys.exit(asked(Where(output, server, token_file, context), lambda: asking.turns(limit=limit), show_turns))
+
+
+def turn(
+    number: Annotated[int, typer.Argument(min=1, metavar="NUMBER", help="The turn, as `muster turns` numbers them.")],
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Show what a turn decided, and why those waited who did: one line for each queue, kind of job and reason.
+
+    Example: muster turn 812
+
+    Exit codes: 0 fine, 1 the server refused (a turn that is no longer kept, too), 2 bad input, 3 the server cannot be
+    reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_turn
+    from muster.sdk import asking
+
+    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.turn(number), show_turn))
 
 
 def status(
@@ -166,5 +187,5 @@ def preemption(
 
 def declare(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (events, turns, status, pause, resume, preemption, audit):
+    for command in (events, turns, turn, status, pause, resume, preemption, audit):
         app.command()(command)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from muster.cli.ending import BAD_INPUT
-from muster.cli.remote.asking import answer, client, ended
+from muster.cli.remote.asking import answer, as_body, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S, wait_and_print
 from muster.cli.remote.options import Format, Where
+from muster.cli.remote.parting import parts, size, with_ids
 from muster.documents import document
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.making import from_command
 from muster.documents.jobs.reading import JobProblems, read_job_file
 from muster.documents.problems import DocumentError
-from muster.model.errors import InvalidValue
+from muster.model.errors import InvalidValue, MusterError
 from muster.sdk import asking
+from muster.sdk.client import Client
 from muster.sdk.shapes import Submitted
 
 STANDARD_INPUT = "/dev/stdin"
@@ -51,19 +53,62 @@ def run(where: Where, wanted: Wanted, *, key: str | None, wait: bool) -> int:
             for problem in err.problems:
                 print(f"{err.name}: {problem}" if err.name else problem, file=sys.stderr)
             return BAD_INPUT
-        ask = asking.submit(jobs, key)
+        ask = asking.submit(jobs, key)  # whatever is wrong with the key is said before anyone is asked
         with client(where) as to:
-            body = to.fetch(ask)
+            taken = _submit(to, jobs, key or asking.new_key())
         if not wait:
-            answer(where, ask, body, show_submitted)
+            answer(where, ask, as_body({"jobs": taken}), show_submitted)
             return 0
-        names = [job.id for job in ask.answer(body)]
+        names = [job.id for job in taken]
         if where.output is Format.TABLE:
-            show_submitted(ask.answer(body), False)
+            show_submitted(taken, False)
         with client(where, FOLLOWING_PATIENCE_S) as to:
             return wait_and_print(to, where, names)
 
     return ended(submit)
+
+
+def _submit(to: Client, jobs: Sequence[Mapping[str, Any]], key: str) -> list[Submitted]:
+    """Submit jobs, in as few requests as the server takes them in."""
+    if sum(map(size, jobs)) == 1:
+        return to.submit(jobs, key)
+    in_parts = parts(jobs, to.status().most_jobs)
+    if len(in_parts) == 1:
+        return to.submit(jobs, key)
+    taken: list[Submitted] = []
+    before: dict[str, list[str]] = {}
+    for number, part in _shown(in_parts):
+        try:
+            now = to.submit(with_ids(part, before), f"{key}:{number}")
+        except MusterError:
+            said = f"{len(taken)} jobs were submitted before this; the same command with --key {key} goes on after them"
+            print(said, file=sys.stderr)
+            raise
+        taken += now
+        ids = iter(now)
+        for job in part:
+            for name, it in _named(job, ids):
+                before.setdefault(name, []).append(it.id)
+    return taken
+
+
+def _named(job: Mapping[str, Any], ids: Iterator[Submitted]) -> Iterator[tuple[str, Submitted]]:
+    """The jobs of an entry by each name that others may call them by."""
+    whole = job.get("name")
+    for _ in range(size(job)):
+        one = next(ids)
+        for name in {one.name, whole} - {None, ""}:
+            yield str(name), one
+
+
+def _shown(in_parts: list[list[Mapping[str, Any]]]) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
+    """The parts with their number; how far it is stands on the terminal, if there is one."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    about = f"submitting in {len(in_parts)} requests"
+    yield from track(list(enumerate(in_parts)), about, console=console, transient=True, disable=not console.is_terminal)
 
 
 def show_submitted(jobs: list[Submitted], _wide: bool) -> None:

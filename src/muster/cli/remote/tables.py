@@ -299,11 +299,22 @@ def show_node(node: shapes.Node, wide: bool) -> None:
 # --- for operators -------------------------------------------------------------------------------
 
 TURNS = (
+    Column("TURN", lambda turn: str(turn.number), right=True),
     Column("AT", lambda turn: clock(turn.at)),
     Column("TOOK", lambda turn: f"{turn.took * 1000:.0f} ms", right=True),
     Column("DECIDED", lambda turn: amounts(turn.decided.get("actions", {})) or "nothing"),
     Column("STARTED", lambda turn: amounts(turn.decided.get("started", {}))),
+    Column("WAITING", lambda turn: amounts(turn.waiting)),
     Column("NEWS", lambda turn: str(turn.decided.get("news", "")), wide=True, right=True),
+)
+
+REASONS = (
+    Column("QUEUE", lambda wait: wait.queue),
+    Column("EACH ASKS FOR", lambda wait: wait.asks),
+    Column("REASON", lambda wait: wait.reason),
+    Column("JOBS", lambda wait: str(wait.jobs), right=True),
+    Column("SUCH AS", lambda wait: wait.job),
+    Column("BECAUSE", lambda wait: wait.text),
 )
 
 TOKENS = (
@@ -331,6 +342,23 @@ def rights(token: shapes.Token) -> str:
 def show_turns(turns: list[shapes.Turn], wide: bool) -> None:
     """Turns."""
     print_table(turns, TURNS, wide=wide, none="no turn has decided anything yet")
+
+
+def show_turn(turn: shapes.TurnDetail, wide: bool) -> None:
+    """One turn, and a table of those who waited."""
+    is_older = turn.reasons_of not in (None, turn.number)
+    print_facts(
+        [
+            ("turn", str(turn.number)),
+            ("at", clock(turn.at)),
+            ("took", f"{turn.took * 1000:.0f} ms"),
+            ("decided", amounts(turn.decided.get("actions", {})) or "nothing"),
+            ("started", amounts(turn.decided.get("started", {}))),
+            ("reasons", f"as turn {turn.reasons_of} wrote them down" if is_older else ""),
+        ]
+    )
+    print()
+    print_table(turn.reasons, REASONS, wide=wide, none="nobody waited")
 
 
 def show_status(status: shapes.Status, _wide: bool) -> None:

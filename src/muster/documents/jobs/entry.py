@@ -39,9 +39,10 @@ def read_common(fields: Fields, known: Known, keys: Sequence[Key]) -> dict[str, 
 
 
 def read_queue(fields: Fields, known: Known) -> str:
-    """The key `queue`; a raced job need not have one."""
+    """The key `queue`; a job that is raced over opaque clusters need not have one."""
     name = fields.name("queue")
-    if known.queues is not None and not fields.has("queue") and not fields.has("race"):
+    is_needed = known.queues is not None and (known.holds_jobs or not fields.has("race"))
+    if known.queues is not None and is_needed and not fields.has("queue"):
         fields.missing("queue", known.listed("a queue", known.queues))
     elif known.queues is not None and name is not None and name not in known.queues:
         fields.refuse("queue", known.listed("a queue", known.queues))

@@ -20,6 +20,8 @@ class Known:
     """What there is. `queues` or `clusters` None: any that a job names.
 
     `where` is what problems call it. `races_bring_clusters`: one that only a race names is there, and opaque.
+    `holds_jobs`: its clusters can hold a job unstarted, so that a race over them is decided when the job is admitted
+    (design.md 4.7): its clusters are candidates like any others.
     """
 
     queues: Collection[str] | None = None
@@ -30,6 +32,7 @@ class Known:
     resize_cost_ms: int = 0
     where: str = "this file"
     races_bring_clusters: bool = False
+    holds_jobs: bool = False
 
     def listed(self, what: str, names: Collection[str]) -> str:
         """What is allowed where a name of this world belongs."""

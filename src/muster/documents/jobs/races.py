@@ -1,4 +1,4 @@
-"""The key `race` of a job: its terms, and the opaque clusters that it is sent to."""
+"""The key `race` of a job: its terms, and the clusters that it is raced over."""
 
 from __future__ import annotations
 
@@ -61,18 +61,25 @@ def _rival(clusters: Fields, name: str, known: Known, asks: Resources, more: Mor
     if more is not None:
         more(name, entry)
     amounts = Resources.of({**dict(asks.items()), **entry.task_amounts()})
+    if known.holds_jobs and amounts != asks:
+        clusters.add(name, "other amounts are not allowed: over clusters with agents all copies ask for the same")
     entry.close_with_amounts()
     return Rival(cluster=name, priority=priority, asks=amounts)
 
 
 def _cluster(clusters: Fields, name: str, known: Known) -> Cluster:
-    """The opaque cluster of that name; where races bring clusters, one that nobody declared comes with this one."""
+    """The cluster of that name: opaque, unless clusters hold jobs. Where races bring clusters, one that nobody declared
+    comes with this one."""
     unheard = Cluster(name=name, opaque=True)
     if not is_name(name):
         clusters.refuse_key(name, NAME)
         return unheard
     if known.clusters is None:
         return unheard
+    if known.holds_jobs:
+        if name not in known.transparent:
+            clusters.refuse_key(name, known.listed("a cluster", known.transparent))
+        return known.clusters.get(name, unheard)
     if known.races_bring_clusters:
         known.clusters.setdefault(name, unheard)
     cluster = known.clusters.get(name)

@@ -6,6 +6,7 @@ Every problem is reported, each with its line, its key, the value and what is al
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from muster.documents import document
@@ -106,6 +107,9 @@ def read_spec(fields: Fields, known: Known, *, simulation: bool = False) -> JobS
     common = read_common(fields, known, FILE_KEYS)
     profile = Profile(groups=groups, clusters=read_clusters(fields, known), pool=read_pool(fields))
     simulated = read_simulated(fields, groups, known) if simulation else None
+    race = _read_race(fields, known, profile, None if simulated is None else simulated.runtime_ms, simulation)
+    if race is not None and known.holds_jobs:
+        profile, race = replace(profile, clusters=tuple((it.cluster, it.priority) for it in race.rivals)), None
     after = read_after(fields)
     _refuse_itself(fields, name, after)
     spec = JobSpec(
@@ -114,7 +118,7 @@ def read_spec(fields: Fields, known: Known, *, simulation: bool = False) -> JobS
         launch=Launch(groups=launches, objects=read_objects(fields, launches)),
         after=tuple(need.name for need in after),
         indices=indices,
-        race=_read_race(fields, known, profile, None if simulated is None else simulated.runtime_ms, simulation),
+        race=race,
         simulated=simulated,
         document=as_json(fields.value),
         **common,

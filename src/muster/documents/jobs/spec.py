@@ -76,13 +76,14 @@ class JobSpec:
                 document={**whole, "array": str(index)},
             )
 
-    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = (), *, user: str = "") -> Job:
+    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = (), *, user: str = "", number: int = 0) -> Job:
         """The job that the engine sees; `after`: the ids of those it waits for, `user`: whose it is if it says none."""
         return Job(
             id=id,
             queue=self.queue,
             profile=self.profile,
             submit_ms=submit_ms,
+            number=number,
             user=self.user or user,
             job_set=self.job_set,
             priority_class=self.priority_class,

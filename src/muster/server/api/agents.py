@@ -14,11 +14,12 @@ from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.jobs import TaskGroup
 from muster.model.resources import CPU, MEMORY
+from muster.server.api.describing import CALL
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
 from muster.server.finding import cluster_thing, node_thing, reported_node
 from muster.server.leases import STOPPING, revision
-from muster.server.service import Service
+from muster.server.service import PATIENCE_S, Service
 from muster.server.turns import Heard, News
 from muster.store.rows import LeaseRow, Thing
 
@@ -31,7 +32,7 @@ _call = msgspec.json.Decoder(Call)
 _encode = msgspec.json.Encoder().encode
 
 
-@router.post("/agents/{cluster}/call", responses={403: {"model": Error}, 422: {"model": Error}, 426: {"model": Error}})
+@router.post("/agents/{cluster}/call", openapi_extra=CALL, responses={426: {"model": Error}})
 async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Response:
     """An agent says what became of its attempts and hears what to start and stop."""
     if not who.speaks_for(cluster):
@@ -69,7 +70,8 @@ async def _take_in(desk: Service, cluster: str, said: Call) -> None:
         return
     heard = Heard(cluster=cluster, reports=said.reports, is_all=said.hello)
     news = News(events=events, heard=heard, things=things, gone=gone)
-    await asyncio.wrap_future(desk.turns.put(news))
+    # Shielded: who is not waited for any longer is considered all the same.
+    await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(desk.turns.put(news))), PATIENCE_S)
 
 
 def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], list[Thing], list[tuple[str, str]]]:
@@ -106,7 +108,8 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
     """What the agent is to be told, as soon as there is something."""
     bell = desk.bells.of(cluster)
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(said.wait_s, LONGEST_WAIT_S)
+    # An agent that waits is heard of often enough not to be taken for a silent one.
+    until = loop.time() + min(said.wait_s, LONGEST_WAIT_S, desk.limits.silent_ms / 3000)
     while True:
         bell.clear()
         wanted = desk.leases.to_tell(cluster, MOST_TOLD)

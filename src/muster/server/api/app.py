@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from muster import __version__
-from muster.server.api import agents, errors, events, fleet, jobs, logs, operations, queues
+from muster.server.api import agents, describing, errors, events, fleet, jobs, logs, operations, queues
+from muster.server.api.doors import only_known
+from muster.server.api.gate import Gate
 from muster.server.service import Service
+from muster.server.tail import Tail
 
 _DESCRIPTION = """One batch scheduler for many clusters.
 
@@ -22,15 +25,23 @@ def application(service: Service) -> FastAPI:
     """The HTTP side of a server; the service begins and ends with it."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncIterator[None]:
         service.bells.ring_in_this_loop()
         service.start()
+        app.state.tail = tail = Tail(service.store)
+        tail.start()
         yield
+        tail.stop()
         service.close()
 
-    app = FastAPI(title="Muster", version=__version__, description=_DESCRIPTION, lifespan=life)
+    app = FastAPI(
+        title="Muster", version=__version__, description=_DESCRIPTION, lifespan=life, dependencies=[Depends(only_known)]
+    )
     app.state.service = service
     errors.register(app)
     for part in (jobs, logs, queues, fleet, agents, events, operations):
-        app.include_router(part.router)
+        app.include_router(part.router, responses=errors.ANYWHERE)
+    app.include_router(operations.open_router)
+    describing.describe(app)
+    app.add_middleware(Gate, service=service)
     return app

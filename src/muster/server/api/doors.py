@@ -11,10 +11,23 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from muster.server.access import Who
-from muster.server.api.errors import Refused
+from muster.server.api.describing import query_of
+from muster.server.api.errors import Problem, Refused
 from muster.server.service import Service
 
 _bearer = HTTPBearer(auto_error=False, description="A token made by `muster token` or by the server's first start.")
+
+
+async def only_known(request: Request) -> None:
+    """Refuse query parameters that mean nothing here: a misspelt filter would show everything."""
+    if not request.scope["query_string"]:
+        return
+    known = query_of(request.app, request.scope["route"].path, request.method)
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        allowed = f"one of {', '.join(known)}" if known else "no query parameters"
+        problems = [Problem(field=name, value=repr(request.query_params[name]), allowed=allowed) for name in unknown]
+        raise Refused(422, f"{unknown[0]!r} is not allowed as a query parameter: {allowed}", problems)
 
 
 async def service_of(request: Request) -> Service:
@@ -23,9 +36,11 @@ async def service_of(request: Request) -> Service:
     return service
 
 
-async def who_asks(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Who:
+async def who_asks(
+    desk: Annotated[Service, Depends(service_of)],
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Who:
     """Whoever the token belongs to."""
-    desk: Service = request.app.state.service
     who = None if given is None else desk.access.who(given.credentials)
     if who is None:
         message = "this needs a token" if given is None else "this token is not known here"

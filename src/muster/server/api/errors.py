@@ -44,6 +44,17 @@ class Error(BaseModel):
     error: ErrorBody
 
 
+ANYWHERE: dict[int | str, dict[str, Any]] = {
+    401: {"model": Error, "description": "No token, or one that is not known here"},
+    403: {"model": Error, "description": "The token is not for this"},
+    413: {"model": Error, "description": "The request is too long"},
+    422: {"model": Error, "description": "The request makes no sense; every problem with it"},
+    429: {"model": Error, "description": "Too many requests, or a queue that is full: try again later"},
+    503: {"model": Error, "description": "The store cannot be reached: try again later"},
+}
+"""What every path may answer instead of good news."""
+
+
 class Refused(Exception):
     """The request cannot be fulfilled, and why."""
 
@@ -67,6 +78,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _by_status)
     app.add_exception_handler(Expired, _expired)
     app.add_exception_handler(StoreDown, _down)
+    app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(Exception, _broken)
 
 
@@ -110,8 +122,19 @@ def _in_words(problems: Sequence[Problem]) -> str:
     return f"{first.field}:{given} {first.allowed}{more}".replace(":  ", ": ")
 
 
-async def _by_status(_request: Request, err: Exception) -> JSONResponse:
+async def _by_status(request: Request, err: Exception) -> JSONResponse:
     assert isinstance(err, HTTPException)
+    path = request.url.path
+    if err.status_code == 404:
+        allowed = "a path of /docs; a name in it has letters, digits, '.', '_' and '-', and no '/'"
+        message = f"there is nothing at {path}: {allowed}"
+        return answer(404, message, [Problem(field="path", value=path, allowed=allowed)])
+    if err.status_code == 405:
+        allowed = (err.headers or {}).get("Allow", "")
+        problem = Problem(field="method", value=request.method, allowed=allowed)
+        return answer(405, f"{request.method} is not allowed at {path}: {allowed} is", [problem], err.headers)
+    if err.status_code == 400:  # FastAPI's word for a body that is not even text
+        return answer(422, "body: not JSON", [Problem(field="body", allowed="JSON in UTF-8")])
     return answer(err.status_code, str(err.detail), headers=err.headers)
 
 
@@ -121,6 +144,11 @@ async def _expired(_request: Request, err: Exception) -> JSONResponse:
 
 async def _down(_request: Request, err: Exception) -> JSONResponse:
     return answer(503, f"the store cannot be reached, nothing was changed: {err}", headers=_LATER)
+
+
+async def _late(_request: Request, _err: Exception) -> JSONResponse:
+    message = "the store takes too long: what you asked for will be done once it answers; asking again does no harm"
+    return answer(503, message, headers=_LATER)
 
 
 async def _broken(request: Request, err: Exception) -> JSONResponse:

@@ -12,6 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from muster.server.access import Who
 from muster.server.api.doors import Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused
+from muster.server.api.shapes import LAST
 from muster.server.service import Service
 from muster.store.rows import EventRow
 
@@ -37,7 +38,9 @@ def asked_for(
     queue: str = "",
     jobSet: str = "",  # noqa: N803  # as it is called in job files
     job: str = "",
-    after: Annotated[int | None, Query(ge=0, description="go on after this event; 0: from the oldest kept")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=LAST, description="go on after this event; 0: from the oldest kept")
+    ] = None,
     last_event_id: Annotated[str, Header(max_length=20)] = "",
 ) -> Asked:
     """What is asked for; refused before anything is sent."""
@@ -48,7 +51,9 @@ def asked_for(
         raise Refused(422, f"Last-Event-ID: {last_event_id!r} is not the id of an event", [problem])
     if last_event_id:
         after = int(last_event_id)
-    asked = Asked(queue, jobSet, job, desk.store.last_seq() if after is None else after)
+    if after is None:
+        after = desk.store.last_seq()
+    asked = Asked(queue, jobSet, job, after or desk.store.oldest_seq() - 1)
     _page(desk, asked, 1)  # raises Expired where that is too old
     return asked
 
@@ -74,7 +79,7 @@ async def events(
 
 async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) -> AsyncIterator[EventRow | None]:
     """Events as they come; None now and then while there are none."""
-    quiet_s = 0.0
+    quiet_s, tail = 0.0, request.app.state.tail
     while not desk.is_closing and not await request.is_disconnected():
         last = await asyncio.to_thread(desk.store.last_seq)
         rows = await asyncio.to_thread(_page, desk, asked, PAGE)
@@ -86,8 +91,8 @@ async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) 
         asked = asked._replace(after=max(last, rows[-1].seq if rows else 0))
         if not follow:
             return
-        newest = await asyncio.to_thread(desk.store.wait, asked.after, LOOK_EVERY_S)
-        quiet_s = 0.0 if newest > asked.after else quiet_s + LOOK_EVERY_S
+        has_news = await tail.wait(asked.after, LOOK_EVERY_S)
+        quiet_s = 0.0 if has_news else quiet_s + LOOK_EVERY_S
         if quiet_s >= HEARTBEAT_S:
             quiet_s = 0.0
             yield None

@@ -17,7 +17,7 @@ from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.queues import NamePath
 from muster.server.api.shapes import ClusterView, NodeView, PoolBody, PoolView
 from muster.server.finding import node_thing, pool_of, pool_thing
-from muster.server.service import Service
+from muster.server.service import PATIENCE_S, Service
 from muster.server.turns import Heard, News
 from muster.store.rows import Thing
 
@@ -56,8 +56,8 @@ def lost(name: str, desk: Desk, who: Admin) -> list[str]:
             raise not_found("cluster", name)
         running = [run.job.id for run in desk.world.state.running.values() if run.cluster == name]
     audit = desk.change([ev.ClusterSilent(cluster=name, silent=True)], who, "cluster lost", {"cluster": name})
-    audit.result()
-    desk.turns.put(News(heard=Heard(cluster=name, is_all=True, is_gone=True))).result()
+    audit.result(PATIENCE_S)
+    desk.turns.put(News(heard=Heard(cluster=name, is_all=True, is_gone=True))).result(PATIENCE_S)
     desk.leases.end_session(name)  # should it be there after all, it hears what it must stop
     return running
 
@@ -78,7 +78,7 @@ def put_pool(name: NamePath, body: PoolBody, desk: Desk, who: Admin) -> PoolView
         raise Refused(422, f"name: {name!r} is not allowed: nodes of no pool are in that one", [problem])
     thing = Thing(kind="pool", name=name, body=body.model_dump(by_alias=True))
     pool = pool_of(thing)
-    desk.change([ev.PoolSet(pool=pool)], who, "pool", {"pool": name}, things=[thing]).result()
+    desk.change([ev.PoolSet(pool=pool)], who, "pool", {"pool": name}, things=[thing]).result(PATIENCE_S)
     return _pool(desk, pool)
 
 
@@ -88,7 +88,8 @@ def delete_pool(name: str, desk: Desk, who: Admin) -> None:
     with desk.world.lock:
         if name not in desk.world.state.machines.pools:
             raise not_found("pool", name)
-    desk.change([ev.PoolDeleted(pool=name)], who, "pool deleted", {"pool": name}, gone=[("pool", name)]).result()
+    gone = desk.change([ev.PoolDeleted(pool=name)], who, "pool deleted", {"pool": name}, gone=[("pool", name)])
+    gone.result(PATIENCE_S)
 
 
 def _pool(desk: Service, pool: Pool) -> PoolView:
@@ -126,7 +127,7 @@ def _cordon(name: str, desk: Service, who: Admin, *, cordoned: bool) -> NodeView
         raise not_found("node", name)
     what, thing = "cordon" if cordoned else "uncordon", node_thing(replace(node, cordoned=cordoned))
     event = ev.NodeCordoned(node=name, cordoned=cordoned)
-    desk.change([event], who, what, {"node": name}, things=[thing]).result()
+    desk.change([event], who, what, {"node": name}, things=[thing]).result(PATIENCE_S)
     with desk.world.lock:
         return _view(desk, desk.world.state.machines.nodes[name])
 

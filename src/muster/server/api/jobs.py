@@ -10,9 +10,11 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from muster.model import events as ev
 from muster.server.access import Who
+from muster.server.api.describing import SUBMISSION
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import (
+    LAST,
     Cancel,
     Cancelled,
     JobDetail,
@@ -26,35 +28,17 @@ from muster.server.api.shapes import (
 )
 from muster.server.finding import HOLD
 from muster.server.room import Full
-from muster.server.service import Service
-from muster.state.why import paragraph
+from muster.server.service import PATIENCE_S, Service
 from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
-
-_SUBMIT_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["jobs"],
-                    "additionalProperties": False,
-                    "properties": {"jobs": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
-                }
-            }
-        },
-    }
-}
 
 
 @router.post(
     "/jobs",
     status_code=201,
     response_model=SubmitAnswer,
-    openapi_extra=_SUBMIT_BODY,
-    responses={413: {"model": Error}, 422: {"model": Error}, 429: {"model": Error}, 503: {"model": Error}},
+    openapi_extra=SUBMISSION,
 )
 async def submit(
     request: Request,
@@ -66,7 +50,7 @@ async def submit(
 
     The same Idempotency-Key again is answered with the jobs of the first time.
     """
-    decoded = await _body(request, desk.limits.most_bytes)
+    decoded = await _body(request)
     given = decoded.get("jobs") if isinstance(decoded, dict) else None
     if not isinstance(decoded, dict) or not isinstance(given, list) or not given or set(decoded) != {"jobs"}:
         allowed = 'one or more jobs: {"jobs": [{…}, …]}, and nothing else'
@@ -79,16 +63,10 @@ async def submit(
     return Response(msgspec.json.encode(made), status_code=201, media_type="application/json")
 
 
-async def _body(request: Request, most: int) -> Any:
-    """What was sent, if it is JSON and not too much of it."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Refused(413, f"a request of more than {most} bytes is not allowed: submit in several")
-        parts.append(part)
+async def _body(request: Request) -> Any:
+    """What was sent, if it is JSON."""
     try:
-        return msgspec.json.decode(b"".join(parts))
+        return msgspec.json.decode(await request.body())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
 
@@ -102,7 +80,7 @@ def jobs(
     user: str = "",
     state: JobState | None = None,
     text: Annotated[str, Query(max_length=253, description="part of an id, a job set or a user")] = "",
-    after: Annotated[int | None, Query(ge=0, description="`next` of the page before")] = None,
+    after: Annotated[int | None, Query(ge=0, le=LAST, description="`next` of the page before")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
     """Jobs, the latest first."""
@@ -128,18 +106,17 @@ def why(job_id: str, desk: Desk, who: Asking) -> Why:
     """Why the job is not running, and when it will."""
     row = _job(desk, job_id)
     must(who, "view", row.queue)
-    with desk.world.lock:
-        found = desk.world.why(job_id)
+    found = desk.answers.why(job_id)
     if found is None:
         return Why(job=job_id, text=_fate(row))
-    estimate = None if found.estimate is None else found.estimate.start_ms / 1000
-    waiting = found.waiting
     return Why(
         job=job_id,
-        text=paragraph(found),
-        reason=waiting.reason.name,
-        facts=dict(waiting.facts),
-        estimate=estimate,
+        text=found.text,
+        reason=found.reason.name,
+        facts=dict(found.facts),
+        estimate=_seconds(found.estimate_ms),
+        turn=found.turn,
+        as_of=found.at_ms / 1000,
     )
 
 
@@ -158,7 +135,7 @@ def cancel(body: Cancel, desk: Desk, who: Asking) -> Cancelled:
     alive = [row.id for row in rows if row.end_ms is None]
     if alive:
         events = [ev.JobCancelled(job=name) for name in alive]
-        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result()
+        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result(PATIENCE_S)
     return Cancelled(jobs=[name for name in alive if _job(desk, name).state == "cancelled"])
 
 
@@ -182,7 +159,8 @@ def change(job_id: str, body: JobPatch, desk: Desk, who: Asking) -> JobView:
             )
         changes["priority_class"] = desk.classes[body.priority_class]
     if changes:
-        desk.change([ev.JobChanged(job=job_id, changes=changes)], who, "reprioritise", {"job": job_id}).result()
+        changed = ev.JobChanged(job=job_id, changes=changes)
+        desk.change([changed], who, "reprioritise", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, job_id)))
 
 
@@ -192,7 +170,7 @@ def hold(job_id: str, desk: Desk, who: Asking) -> JobView:
     row = _queued(desk, job_id, who)
     thing = Thing(kind=HOLD, name=job_id, body={"by": who.name})
     held = ev.JobChanged(job=job_id, changes={"held_by": who.name})
-    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result()
+    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
@@ -201,7 +179,7 @@ def release(job_id: str, desk: Desk, who: Asking) -> JobView:
     """Let a job go that was held back."""
     row = _queued(desk, job_id, who)
     released = ev.JobChanged(job=job_id, changes={"held_by": ""})
-    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result()
+    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
@@ -212,7 +190,7 @@ def preempt(job_id: str, desk: Desk, who: Admin) -> JobView:
     if row.state != "running":
         raise Refused(409, f"{job_id} is {row.state}: only a running job can be preempted")
     stopped = ev.JobRequeued(job=job_id, attempt=row.attempt, cause="preempted")
-    desk.change([stopped], who, "preempt", {"job": job_id}).result()
+    desk.change([stopped], who, "preempt", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, job_id)))
 
 

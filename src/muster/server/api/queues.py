@@ -16,7 +16,7 @@ from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
 from muster.server.board import Shown
 from muster.server.finding import CLASS, queue_thing, user_thing
-from muster.server.service import Service
+from muster.server.service import PATIENCE_S, Service
 from muster.store.rows import Thing
 
 router = APIRouter(prefix="/api/v1", tags=["queues"])
@@ -42,7 +42,7 @@ def queue(name: NamePath, desk: Desk, who: Asking) -> QueueView:
 def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueView:
     """Make a queue, or replace the settings of one."""
     made = Queue(name=name, weight=_weight(body), quota=_quota(body), cordoned=body.cordoned)
-    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result()
+    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result(PATIENCE_S)
     return _known(desk, name)
 
 
@@ -57,7 +57,7 @@ def put_user(name: NamePath, body: UserBody, desk: Desk, who: Admin) -> UserView
     """Say what all jobs of a user together may hold."""
     made = User(name=name, quota=_quota(body))
     thing = user_thing(made)
-    desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result()
+    desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result(PATIENCE_S)
     return UserView(name=name, **thing.body)
 
 
@@ -74,7 +74,7 @@ def put_class(name: NamePath, body: ClassBody, desk: Desk, who: Admin) -> ClassV
         problem = Problem(field="value", value=str(body.value), allowed="0: the default class has no other value")
         raise Refused(422, f"value: {body.value} is not allowed: {problem.allowed}", [problem])
     thing = Thing(kind=CLASS, name=name, body={"value": body.value})
-    desk.change([], who, "priority class", {"class": name, "value": body.value}, things=[thing]).result()
+    desk.change([], who, "priority class", {"class": name, "value": body.value}, things=[thing]).result(PATIENCE_S)
     desk.classes[name] = body.value
     return ClassView(name=name, value=body.value)
 

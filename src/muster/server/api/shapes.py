@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
 JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
+LAST = 2**63 - 1  # no store counts further
 Amount = str | int | float
 
 
@@ -19,9 +20,9 @@ class Shape(BaseModel):
 
 
 class Body(Shape):
-    """Something people send: what is not known is refused."""
+    """Something people send: what is not known is refused, and nothing is taken for something else."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Submitted(Shape):
@@ -82,13 +83,18 @@ class JobPage(Shape):
 
 
 class Why(Shape):
-    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait."""
+    """Why a job waits: a paragraph, and the reason with its facts. `text` alone if it does not wait.
+
+    It is what the last turn that considered the job decided, at `asOf`; `turn` is the last one that was written down.
+    """
 
     job: str
     text: str
     reason: str | None = None
     facts: dict[str, Any] = {}
     estimate: float | None = None
+    turn: int | None = None
+    as_of: float | None = None
 
 
 class Cancel(Body):
@@ -153,11 +159,35 @@ class NodeView(Shape):
 
 
 class TurnView(Shape):
-    """What a turn decided."""
+    """What a turn decided, and how many waited after it for which reason."""
 
+    number: int
     at: float
     took: float
     decided: dict[str, Any]
+    waiting: dict[str, int] = {}
+
+
+class WaitView(Shape):
+    """Jobs of a queue that wait for one reason; `asks`: what each asks for, `job`: one of them that was looked at."""
+
+    queue: str
+    asks: str
+    reason: str
+    text: str
+    jobs: int
+    job: str = ""
+    facts: dict[str, Any] = {}
+
+
+class TurnDetail(TurnView):
+    """A turn with all that it said of those who wait; `reasonsOf` is the turn that said so first, with another count.
+
+    It is missing where nobody waited yet, or where it is forgotten.
+    """
+
+    reasons: list[WaitView] = []
+    reasons_of: int | None = None
 
 
 class TokenBody(Body):
@@ -234,7 +264,7 @@ class UserView(UserBody):
 
 
 class ServerStatus(Shape):
-    """How the server is."""
+    """How the server is. `most_jobs`: so many it takes in one request."""
 
     version: str
     turns: int
@@ -242,3 +272,4 @@ class ServerStatus(Shape):
     store_down: bool
     paused: bool
     preemption: Literal["on", "off", "dry-run"]
+    most_jobs: int

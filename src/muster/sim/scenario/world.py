@@ -8,23 +8,19 @@ from typing import Any
 
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import DEFAULT_CLASS, Known
-from muster.documents.scalars import INT32, NAME, is_name, resource_name
-from muster.documents.values import plain
-from muster.model.errors import InvalidValue
+from muster.documents.policy.reading import read_policy
+from muster.documents.scalars import INT32, NAME, is_name
 from muster.model.fleet import Cluster
-from muster.model.policy import EVERYONE, Policy, Preemption
+from muster.model.policy import Policy
 from muster.model.queues import MINUTE_MS, Queue, User
-from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
+from muster.model.resources import MICRO
+from muster.sim.scenario.calendar import read_calendar
 from muster.sim.scenario.nodes import Nodes
-from muster.sim.scenario.order import read_order
-from muster.sim.scenario.placement import read_placement
 from muster.sim.scenario.pools import Pools
-from muster.sim.scenario.width import read_calendar, read_levels, read_width
 
 QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned")
 
 _MILLION = 1_000_000
-_MOST_RESERVATIONS = 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +55,8 @@ def read_world(top: Fields, default: Policy) -> World:
     clusters, nodes = _read_clusters(top)
     pools = Pools()
     pools.read(top)
-    policy, levels = _read_policy(top, default)
+    config = top.mapping("config", "config")
+    policy, levels = read_policy(config, default)
     return World(
         policy=replace(policy, calendar=read_calendar(top, clusters, pools)),
         levels=levels,
@@ -70,72 +67,6 @@ def read_world(top: Fields, default: Policy) -> World:
         users=_read_users(top),
         classes=_read_classes(top),
     )
-
-
-# --- policy -------------------------------------------------------------------------------------
-
-
-def _read_policy(top: Fields, default: Policy) -> tuple[Policy, Mapping[str, int]]:
-    config = top.mapping("config", "config")
-    reservations = _reservations(config, default)
-    policy = Policy(
-        **read_width(config, default),
-        turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
-        half_time_ms=config.duration("halfTime", default.half_time_ms, least_ms=1),
-        over_share=_over_share(config, default),
-        weights=_weights(config),
-        order=read_order(config, default.order),
-        reservations=reservations,
-        reservations_in_all=max(reservations, default.reservations_in_all),
-        move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
-        backfill=config.boolean("backfill", default.backfill),
-        aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
-        preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
-        starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
-        starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
-        placement=read_placement(config),
-    )
-    levels = read_levels(config)
-    config.close()
-    return policy, levels
-
-
-def _reservations(config: Fields, default: Policy) -> int:
-    """So many for each cluster and kind, or one for everyone who waits."""
-    if config.is_word("reservations", "all"):
-        return EVERYONE
-    allowed = f"a whole number from 0 to {_MOST_RESERVATIONS}, or all"
-    many = config.optional_integer("reservations", 0, _MOST_RESERVATIONS, allowed)
-    return default.reservations if many is None else many
-
-
-def _over_share(config: Fields, default: Policy) -> int | None:
-    if config.is_off("overShare"):
-        return None
-    allowed = f"a number above 0, at most {_MILLION}, with at most six decimals, or off"
-    limit = config.micro("overShare", allowed, least=1, most=_MILLION * MICRO)
-    return default.over_share if limit is None else limit
-
-
-def _weights(config: Fields) -> Weights:
-    """The default weights, with those changed that are given."""
-    fields = config.mapping("weights", "weights")
-    given: dict[str, int] = {}
-    for key in fields.given():
-        name = resource_name(key)
-        value = fields.get(key)
-        if name is None or value is None:
-            fields.refuse_key(key, "resources: cpu, memory, gpu, pods, ephemeral-storage, storage or any with a slash")
-            continue
-        try:
-            ((name, micro),) = Weights.of({key: plain(value)}).micro
-        except InvalidValue as err:
-            fields.refuse_invalid(err)
-            continue
-        if name in given:
-            fields.add(key, f"{name} has a weight already: gpu is short for nvidia.com/gpu")
-        given[name] = micro
-    return Weights(micro=tuple(sorted((dict(DEFAULT_WEIGHTS.micro) | given).items())))
 
 
 # --- clusters -----------------------------------------------------------------------------------

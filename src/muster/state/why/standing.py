@@ -69,7 +69,8 @@ def _because(order: Order, first: Job, job: Job) -> str:
         return f"priority {first.priority} before {job.priority}"
     if not order.is_by_arrival:
         return "the order of this scheduler puts it first"
-    return "submitted earlier" if first.submit_ms != job.submit_ms else "its name comes first"
+    is_earlier = (first.submit_ms, first.number) != (job.submit_ms, job.number)
+    return "submitted earlier" if is_earlier else "its name comes first"
 
 
 def rivals(snapshot: Snapshot, plan: Plan, job: Job) -> tuple[Rival, ...]:

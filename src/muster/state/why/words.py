@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from muster.model.jobs import Profile, TaskGroup
-from muster.model.reasons import Happening, Reason
+from muster.model.reasons import Facts, Happening, Reason
 from muster.model.resources import GPU, PODS, Resources, format_amount
 from muster.state.why.answer import Leaves, Why
 from muster.state.why.helping import Help
@@ -21,6 +21,7 @@ from muster.state.why.nodes import (
     Lack,
     is_unlimited,
 )
+from muster.state.why.standing import Share
 
 _REAL_MS = 100_000_000_000  # simulations begin at 0 and last for less than three years
 _MOST = 3  # names, or groups, that are told; the rest is counted
@@ -47,19 +48,19 @@ def paragraph(why: Why) -> str:
 def _sentences(why: Why) -> Iterator[str]:
     job = why.job
     waited = duration(why.now_ms - job.submit_ms)
-    yield f"{job.id} ({_asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(why.now_ms)}."
-    yield f"{why.waiting.reason.name}: {why.waiting.explain()}."
+    yield f"{job.id} ({asks(job.profile)}, queue {job.queue}) has waited for {waited} at {clock(why.now_ms)}."
+    yield f"{why.waiting.reason.name}: {sentence(why.waiting.reason, why.waiting.facts)}."
     if why.first is not None:
-        yield f"What holds {why.ahead.first} is {why.first.reason.name}: {why.first.explain()}."
+        yield f"What holds {why.ahead.first} is {why.first.reason.name}: {sentence(why.first.reason, why.first.facts)}."
     if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
-        yield _until(why)
+        yield again(why.waiting.reason)
         return
     yield from _nodes(why)
     yield _ahead(why)
-    yield _share(why)
+    yield holds(why.share)
     yield _estimate(why)
     yield _helps(why)
-    yield _until(why)
+    yield again(why.waiting.reason)
 
 
 # --- nodes --------------------------------------------------------------------------------------
@@ -115,8 +116,8 @@ def _ahead(why: Why) -> str:
     return f"Ahead of it: {'; '.join(told)}." if told else "Nobody is ahead of it."
 
 
-def _share(why: Why) -> str:
-    share = why.share
+def holds(share: Share) -> str:
+    """What a queue has of the fleet, and what is its due."""
     return (
         f"Queue {share.queue} holds {share.usage:.1%} of the fleet (its flow, the memory of that, {share.flow:.1%}); "
         f"its nominal share is {share.nominal:.1%} (weight {share.weight:g} of {share.divisor:g} in all), and by what "
@@ -169,8 +170,9 @@ def _help(one: Help) -> str:
     return f"no {'excess budget limit' if one.kind == 'budget' else one.kind} on its queue"
 
 
-def _until(why: Why) -> str:
-    until = why.waiting.reason.until
+def again(reason: Reason) -> str:
+    """When who waits for it is looked at again."""
+    until = reason.until
     others = sorted(happening.value for happening in until if happening is not Happening.NEXT_TURN)
     moments = ["in the next turn"] if Happening.NEXT_TURN in until else []
     if others:
@@ -208,7 +210,16 @@ def duration(span_ms: int) -> str:
     return f"{span_ms / 1000:g}s"
 
 
-def _asks(profile: Profile) -> str:
+def sentence(reason: Reason, facts: Facts) -> str:
+    """A reason, with moments of a real clock as people read them."""
+    start = facts.get("start")
+    if isinstance(start, int | float) and start * 1000 >= _REAL_MS:
+        facts = {**facts, "start": clock(round(start * 1000))}
+    return reason.explain(facts)
+
+
+def asks(profile: Profile) -> str:
+    """What a job asks for: `2 tasks of 4 cpu 8Gi memory`."""
     return _listed([_group(group) for group in profile.groups])
 
 

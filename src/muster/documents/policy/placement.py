@@ -1,4 +1,4 @@
-"""What a scenario says about placement: `placement: fragmentation`, or a mapping with the rule and what it is told."""
+"""What a policy says about placement: `placement: fragmentation`, or a mapping with the rule and what it is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario says about the order inside queues: a name, or the exponents of a score (muster.model.order)."""
+"""What a policy says about the order inside queues: a name, or the exponents of a score (muster.model.order)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What a policy can say, in scenarios and in the configuration of a server."""

@@ -1,0 +1,177 @@
+"""What the world remembers that no row of a job or a lease says: so that a restart changes no decision.
+
+A queue's memory of what it used (flows, design.md 4.1) and when it was last in use; the promises made to pending jobs;
+to whom a job gave way. Each is one small thing, written in the transaction of the turn that changed it. What only
+concerns an attempt (its charge, whom it overtook, what it was given) stands in its lease.
+
+Why things, and what is left out: docs/adr/0037-reasons-with-turns.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from muster.model import events as ev
+from muster.model.flow import Account
+from muster.model.jobs import Pending, Reservation, Running, Task
+from muster.model.plan import Rule
+from muster.model.snapshot import QueueState
+from muster.model.width import Serving
+from muster.state.state import State
+from muster.store.rows import Body, Thing
+
+FLOW, PROMISE, EVICTED = "flow", "promise", "gaveWay"
+
+IN_USE_MS = 60_000  # how exactly it is known when a queue was last in use
+
+
+class Memory:
+    """What is written down of a state, and what is to be."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: dict[str, QueueState] = {}
+        self._flows: dict[str, tuple[Account, Account, int]] = {}
+        self._promises: dict[str, Pending] = dict(state.pending)
+        for name, books in state.books.items():
+            self._seen[name] = books.state()
+            self._flows[name] = _flow_of(self._seen[name])
+
+    def changed(self) -> tuple[list[Thing], list[tuple[str, str]]]:
+        """What a turn changed: things to write, and the kind and name of those that are no more."""
+        promises, gone = self._changed_promises()
+        return [*self._changed_flows(), *promises], gone
+
+    def _changed_flows(self) -> Iterable[Thing]:
+        for name, books in self._state.books.items():
+            state = books.state()
+            if state is self._seen.get(name):
+                continue
+            self._seen[name] = state
+            account, fixed, active_ms = flow = _flow_of(state)
+            before = self._flows.get(name)
+            if before is None or before[:2] != (account, fixed) or before[2] + IN_USE_MS <= active_ms:
+                self._flows[name] = flow
+                yield Thing(kind=FLOW, name=name, body=_flow_body(account, fixed, active_ms))
+
+    def _changed_promises(self) -> tuple[list[Thing], list[tuple[str, str]]]:
+        pending, before = self._state.pending, self._promises
+        if not pending and not before:
+            return [], []
+        things = [promise_thing(it) for name, it in pending.items() if before.get(name) is not it]
+        gone = [(PROMISE, name) for name in before if name not in pending]
+        self._promises = dict(pending)
+        return things, gone
+
+
+# --- queues -------------------------------------------------------------------------------------
+
+
+def _flow_of(state: QueueState) -> tuple[Account, Account, int]:
+    return state.account, state.fixed, state.active_ms
+
+
+def _flow_body(account: Account, fixed: Account, active_ms: int) -> Body:
+    return {"account": _account_body(account), "fixed": _account_body(fixed), "active": active_ms}
+
+
+def _account_body(account: Account) -> list[int]:
+    return [account.usage, account.flow, account.as_of_ms]
+
+
+def recall_flow(state: State, thing: Thing) -> None:
+    """A queue remembers what it used, if it is still there. All that runs has been started."""
+    if thing.name in state.books:
+        state.recall_queue(
+            thing.name, _account(thing.body["account"]), _account(thing.body["fixed"]), int(thing.body["active"])
+        )
+
+
+def _account(body: list[int]) -> Account:
+    usage, flow, as_of_ms = body
+    return Account(usage=usage, flow=flow, as_of_ms=as_of_ms)
+
+
+# --- promises -----------------------------------------------------------------------------------
+
+
+def promise_thing(pending: Pending) -> Thing:
+    """A pending job and the room that is kept for it."""
+    kept = pending.reservation
+    reservation = None
+    if kept is not None:
+        reservation = {"cluster": kept.cluster, "start": kept.start_ms, "firm": kept.is_firm, "tasks": _tasks(kept)}
+    body = {
+        "attempt": pending.attempt,
+        "admitted": pending.admitted_ms,
+        "place": pending.turn_place,
+        "charge": str(pending.charge),  # may be more than 64 bits
+        "reservation": reservation,
+    }
+    return Thing(kind=PROMISE, name=pending.job.id, body=body)
+
+
+def _tasks(reservation: Reservation) -> list[list[Any]]:
+    return [[task.group, task.index, task.node, list(task.devices)] for task in reservation.tasks]
+
+
+def recall_promise(state: State, thing: Thing) -> None:
+    """A job that stands in line was promised room."""
+    body, kept = thing.body, thing.body["reservation"]
+    reservation = None
+    if kept is not None:
+        tasks = tuple(
+            Task(group=group, index=index, node=node, devices=tuple(devices))
+            for group, index, node, devices in kept["tasks"]
+        )
+        reservation = Reservation(
+            cluster=kept["cluster"], start_ms=kept["start"], tasks=tasks, is_firm=bool(kept["firm"])
+        )
+    admitted = ev.JobAdmitted(
+        job=thing.name,
+        attempt=body["attempt"],
+        cluster=reservation.cluster if reservation is not None else "",
+        place=body["place"],
+        charge=int(body["charge"]),
+        reservation=reservation,
+    )
+    state.apply(admitted, body["admitted"])
+
+
+# --- attempts -----------------------------------------------------------------------------------
+
+
+def evicted_thing(state: State, job_id: str) -> Thing:
+    """To whom a job gave way: none of them may take from it again."""
+    return Thing(kind=EVICTED, name=job_id, body={"by": list(state.preempted_by(job_id))})
+
+
+def recall_evicted(state: State, thing: Thing) -> None:
+    """A job that is not over gave way before."""
+    for by in thing.body["by"]:
+        state.apply(ev.JobPreempted(job=thing.name, attempt=0, rule=Rule.FAIR_SHARE, by=by, tasks=()), state.now_ms)
+
+
+def attempt_body(run: Running) -> dict[str, Any]:
+    """What a lease says of an attempt beside its places; most have nothing to say."""
+    body: dict[str, Any] = {}
+    if run.charge:
+        body["charge"] = str(run.charge)  # may be more than 64 bits
+    if run.overtook:
+        body["overtook"] = list(run.overtook)
+    if run.serving is not None:
+        body["serving"] = _serving_body(run.serving)
+    return body
+
+
+def _serving_body(serving: Serving) -> list[Any]:
+    return [serving.entered, serving.since_ms, serving.usage, str(serving.served), serving.resized_ms]
+
+
+def serving_of(body: Mapping[str, Any]) -> Serving | None:
+    """What an elastic attempt was given when its lease was last written."""
+    if "serving" not in body:
+        return None
+    entered, since_ms, usage, served, resized_ms = body["serving"]
+    return Serving(entered=entered, since_ms=since_ms, usage=usage, served=int(served), resized_ms=resized_ms)

@@ -1,0 +1,49 @@
+"""Connections that break: between the SDK and the server, and between an agent and the server, both through one proxy.
+
+It cuts, delays and half-closes at seeded random pieces. Every job whose submission was acknowledged ends exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import pytest
+from cutting import TROUBLES, Cutting
+from ledger import Ledger
+from serving import PATIENCE_S, Site
+
+from muster.sdk.client import Client
+
+PEOPLE, BATCHES, JOBS = 3, 12, 4
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as running:
+        running.queue("a")
+        yield running
+
+
+def test_whatever_breaks_on_the_way_every_job_ends_exactly_once(site: Site) -> None:
+    with Cutting(site.url, Random(7)) as proxy:
+        agent = site.agent(nodes="4xcpu=4,memory=8Gi", seconds=0.02, url=proxy.url)
+        with ThreadPoolExecutor(PEOPLE) as people:
+            told = list(people.map(lambda number: _submit_all(proxy, site.token, number), range(PEOPLE)))
+        acknowledged = [job_id for ids in told for job_id in ids]
+        jobs = site.wait(acknowledged)
+        assert agent.is_alive
+
+    assert set(proxy.met) == set(TROUBLES), "the proxy was not troublesome enough to prove anything"
+    assert {job["state"] for job in jobs} == {"succeeded"}
+    assert site.ask("GET", "/queues/a")["jobs"] == {"succeeded": PEOPLE * BATCHES * JOBS}  # and none came in twice
+    Ledger.read(site.ledger()).check_each_once(acknowledged)
+
+
+def _submit_all(proxy: Cutting, token: str, number: int) -> list[str]:
+    """Everything that one person submits, as the SDK was told it is there."""
+    with Client(proxy.url, token=token, patience_s=PATIENCE_S) as client:
+        batches = [[{"name": f"p{number}-{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]] * BATCHES
+        return [job.id for batch in batches for job in client.submit(batch)]

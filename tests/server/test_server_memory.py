@@ -1,0 +1,248 @@
+"""A restart changes no decision: a world found again in the store goes on as the one that never stopped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.agent.protocol import Report
+from muster.model import events as ev
+from muster.model.fleet import Cluster
+from muster.model.nodes import Node
+from muster.model.policy import Policy
+from muster.model.queues import Queue
+from muster.model.resources import MICRO, Resources, parse_amount
+from muster.server.access import Who
+from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.service import Limits, Service
+from muster.server.turns import Heard, News
+from muster.store.store import Store
+
+ADMIN = Who(name="admin", is_admin=True)
+NODES = 3
+BEGAN_MS = 1_800_000_000_000
+
+POLICY = Policy(half_time_ms=20_000, unknown_end_ms=30_000, protected_ms=5_000)
+
+
+class Server:
+    """A service whose turns are taken one by one, at moments of ours."""
+
+    def __init__(self, database: Path, now_ms: int, policy: Policy = POLICY) -> None:
+        self.now_ms = now_ms
+        self.service = Service(Store.open(f"sqlite:///{database}"), lambda: self.now_ms, policy, Limits())
+
+    def furnish(self) -> None:
+        """A cluster with a few nodes, and two queues of which one has twice the weight."""
+        cluster, queues = Cluster(name="lab"), [Queue(name="a"), Queue(name="b", weight=2 * MICRO)]
+        amounts = Resources.of({"cpu": parse_amount("cpu", "4"), "pods": 110})
+        nodes = [Node(name=f"n{number}", cluster="lab", allocatable=amounts) for number in range(NODES)]
+        events = [ev.ClusterSet(cluster=cluster), *(ev.NodeAdded(node=node) for node in nodes)]
+        things = [cluster_thing(cluster), *map(node_thing, nodes), *map(queue_thing, queues)]
+        self.turn(News(events=[*events, *(ev.QueueSet(queue=queue) for queue in queues)], things=things))
+
+    def turn(self, *news: News) -> None:
+        turns = self.service.turns
+        waiting, turns._news = turns._news, []
+        turns.take([*waiting, *news])
+
+    def do(self, number: int, step: tuple[Any, ...]) -> None:
+        """One step of a story, and a turn after it."""
+        kind, *said = step
+        self.now_ms += 1  # ids go by time: so they are the same in two worlds
+        match kind:
+            case "submit":
+                jobs = [{"name": f"j{number}-{place}", **job} for place, job in enumerate(said[0])]
+                self.service.submit({"jobs": jobs}, ADMIN)
+                self.turn()
+            case "later":
+                self.now_ms += said[0]
+                self.turn()
+            case "end":
+                self.turn(*self._ends(*said))
+            case "cancel":
+                known = sorted(self.service.world.state.waiting())
+                self.turn(News(events=[ev.JobCancelled(job=known[said[0] % len(known)])] if known else []))
+
+    def _ends(self, which: int, result: str) -> Iterator[News]:
+        running = self.service.world.state.running
+        if running:
+            run = running[sorted(running)[which % len(running)]]
+            report = Report(job=run.job.id, attempt=run.attempt, stage="ended", result=result)  # type: ignore[arg-type]
+            yield News(heard=Heard(cluster="lab", reports=[report]))
+
+    def answers(self) -> None:
+        """The agent of the cluster calls in, a moment later: nobody starts again within a millisecond."""
+        self.now_ms += 1
+        self.turn(News(events=[ev.ClusterSilent(cluster="lab", silent=False)]))
+
+    def looks(self) -> dict[str, Any]:
+        """All that decisions rest on."""
+        state = self.service.world.state
+        return {
+            "running": {name: (run.cluster, run.tasks, run.attempt) for name, run in state.running.items()},
+            "since": {name: (run.started_ms, run.protected_until_ms) for name, run in state.running.items()},
+            "owed": {name: (run.charge, run.overtook, run.preempted_by) for name, run in state.running.items()},
+            "served": {name: run.serving for name, run in state.running.items()},
+            "pending": {name: (it.attempt, it.line, it.reservation) for name, it in state.pending.items()},
+            "waiting": sorted(state.waiting()),
+            "accounts": {name: (it.account, it.fixed) for name, it in self._queues()},
+            "holds": {name: (it.started, it.demand, it.charged) for name, it in self._queues()},
+        }
+
+    def _queues(self) -> list[tuple[str, Any]]:
+        return [(it.queue.name, it) for it in self.service.world.state.freeze(self.now_ms).queues]
+
+    def copy_of_store(self, target: Path) -> Path:
+        self.service.store.backup(target)
+        return target
+
+    def close(self) -> None:
+        self.service.writer.close()
+        self.service.store.close()
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a server that has not done anything yet."""
+    database = tmp_path_factory.mktemp("furnished") / "muster.db"
+    server = Server(database, BEGAN_MS)
+    server.furnish()
+    copied = server.copy_of_store(database.with_name("copy.db"))
+    server.close()
+    return copied
+
+
+@contextmanager
+def started(database: Path, now_ms: int, policy: Policy = POLICY) -> Iterator[Server]:
+    server = Server(database, now_ms, policy)
+    try:
+        server.answers()
+        yield server
+    finally:
+        server.close()
+
+
+SHAPES = st.one_of(
+    st.builds(lambda cores: {"cpu": cores}, st.integers(1, 4)),
+    st.builds(
+        lambda least, more, cores: {"groups": [{"name": "w", "min": least, "max": least + more, "cpu": cores}]},
+        st.integers(1, 2),
+        st.integers(0, 2),
+        st.integers(1, 3),
+    ),
+)
+REST = st.fixed_dictionaries(
+    {"queue": st.sampled_from("ab")},
+    optional={
+        "priority": st.integers(0, 2),
+        "priorityClass": st.sampled_from(["default", "high"]),
+        "lifetime": st.sampled_from(["0s", "10s", "1m"]),
+        "expectedRuntime": st.sampled_from(["10s", "1m"]),
+        "retries": st.just(1),
+    },
+)
+JOBS = st.builds(lambda shape, rest: shape | rest, SHAPES, REST)
+
+STEPS = st.one_of(
+    st.tuples(st.just("submit"), st.lists(JOBS, min_size=1, max_size=6)),
+    st.tuples(st.just("later"), st.sampled_from([500, 5_000, 15_000, 70_000])),
+    st.tuples(st.just("end"), st.integers(0, 9), st.sampled_from(["succeeded", "failed", "lost"])),
+    st.tuples(st.just("cancel"), st.integers(0, 9)),
+)
+
+
+@settings(max_examples=30)
+@given(
+    before=st.lists(STEPS, min_size=2, max_size=8),
+    after=st.lists(STEPS, min_size=1, max_size=6),
+    over_share=st.booleans(),
+)
+def test_property_a_world_found_again_decides_as_the_one_that_went_on(
+    before: list[Any], after: list[Any], over_share: bool, furnished: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("story")
+    policy = POLICY if over_share else Policy(half_time_ms=20_000, unknown_end_ms=30_000, over_share=None)
+    shutil.copy(furnished, folder / "one.db")
+    with started(folder / "one.db", BEGAN_MS, policy) as one:
+        for number, step in enumerate(before):
+            one.do(number, step)
+        one.copy_of_store(folder / "two.db")
+        with started(folder / "two.db", one.now_ms, policy) as two:
+            one.answers()
+            assert two.looks() == one.looks()
+            for number, step in enumerate(after, len(before)):
+                one.do(number, step)
+                two.do(number, step)
+                assert two.looks() == one.looks()
+
+
+def test_what_a_queue_used_before_a_restart_still_counts(furnished: Path, tmp_path: Path) -> None:
+    """Queue a has used the whole fleet until now; so b goes first, restarted or not."""
+    shutil.copy(furnished, tmp_path / "one.db")
+    with started(tmp_path / "one.db", BEGAN_MS) as one:
+        one.do(0, ("submit", [{"queue": "a", "cpu": 4, "lifetime": "0s"}] * NODES))
+        one.do(1, ("later", 15_000))
+        for number in range(NODES):
+            one.do(2 + number, ("end", 0, "succeeded"))
+        used = {name: it.account.flow for name, it in one._queues()}
+        one.copy_of_store(tmp_path / "two.db")
+    with started(tmp_path / "two.db", one.now_ms) as two:
+        assert {name: it.account.flow for name, it in two._queues()} == used
+        assert used["a"] > 0 == used["b"]
+        jobs = [{"queue": queue, "cpu": 4, "lifetime": "0s"} for queue in "aaabbb"]
+        two.do(9, ("submit", jobs))
+        queues = [run.job.queue for run in two.service.world.state.running.values()]
+        assert sorted(queues) == ["b", "b", "b"]
+
+
+FULL = {"queue": "a", "cpu": 4, "lifetime": "1h", "expectedRuntime": "1m"}
+
+STORIES = [
+    pytest.param(
+        [("submit", [FULL] * NODES), ("submit", [{**FULL, "queue": "b"}])],
+        "pending",
+        id="room that was promised for good stays promised",
+    ),
+    pytest.param(
+        [
+            ("submit", [{"queue": "a", "cpu": 4, "lifetime": "0s"}] * NODES),
+            ("submit", [{"queue": "a", "cpu": 4, "priorityClass": "high", "lifetime": "0s"}]),
+            ("later", 1_000),
+            ("end", NODES - 1, "succeeded"),
+        ],
+        "owed",
+        id="who gave way is not taken from by the same job again",
+    ),
+    pytest.param(
+        [
+            ("submit", [{"queue": "a", "groups": [{"name": "w", "min": 1, "max": 6, "cpu": 2}]}]),
+            ("later", 15_000),
+            ("submit", [{"queue": "b", "cpu": 4, "lifetime": "1m"}]),
+        ],
+        "served",
+        id="what an elastic job was given is not forgotten",
+    ),
+]
+
+
+@pytest.mark.parametrize("story, what", STORIES)
+def test_a_restart_at_any_moment_forgets_nothing(story: list[Any], what: str, furnished: Path, tmp_path: Path) -> None:
+    policy = Policy(over_share=None)
+    shutil.copy(furnished, tmp_path / "one.db")
+    with started(tmp_path / "one.db", BEGAN_MS, policy) as one:
+        for number, step in enumerate(story):
+            one.do(number, step)
+            copied = one.copy_of_store(tmp_path / f"{number}.db")
+            with started(copied, one.now_ms, policy) as two:
+                one.answers()
+                assert two.looks() == one.looks()
+        memory = one.looks()[what]
+        assert any(any(it) if isinstance(it, tuple) else it for it in memory.values()), "there was nothing to forget"
