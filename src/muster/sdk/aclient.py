@@ -304,6 +304,10 @@ class AsyncClient:
         """Who changed what, the latest first."""
         return await self.do(asking.audit(limit=limit))
 
+    async def usage(self, *, by: shapes.By = "queue", since: str = "30d") -> shapes.UsageReport:
+        """What each queue or user had, for so long until now, and what of it came to nothing."""
+        return await self.do(asking.usage(by=by, since=since))
+
     async def tokens(self) -> list[shapes.Token]:
         """Everyone who may come in."""
         return await self.do(asking.tokens())

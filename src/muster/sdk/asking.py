@@ -271,6 +271,13 @@ def audit(*, limit: int = 100) -> Ask[list[dict[str, Any]]]:
     return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=_Audit.decode)
 
 
+def usage(*, by: shapes.By = "queue", since: str = "30d") -> Ask[shapes.UsageReport]:
+    """What each queue or user had, for so long until now."""
+    if by not in shapes.BY:
+        raise InvalidValue(by, f"one of {', '.join(shapes.BY)}", "by")
+    return Ask(method="GET", path=f"{_API}/usage", params=(("by", by), ("since", since)), read=_Usage.decode)
+
+
 def tokens() -> Ask[list[shapes.Token]]:
     """Everyone who may come in."""
     return Ask(method="GET", path=f"{_API}/tokens", read=_Tokens.decode)
@@ -356,6 +363,7 @@ _Nodes = msgspec.json.Decoder(list[shapes.Node])
 _Status = msgspec.json.Decoder(shapes.Status)
 _Turn = msgspec.json.Decoder(shapes.TurnDetail)
 _Turns = msgspec.json.Decoder(list[shapes.Turn])
+_Usage = msgspec.json.Decoder(shapes.UsageReport)
 _Audit = msgspec.json.Decoder(list[dict[str, Any]])
 _Tokens = msgspec.json.Decoder(list[shapes.Token])
 _NewToken = msgspec.json.Decoder(shapes.NewToken)

@@ -305,6 +305,10 @@ class Client:
         """Who changed what, the latest first."""
         return self.do(asking.audit(limit=limit))
 
+    def usage(self, *, by: shapes.By = "queue", since: str = "30d") -> shapes.UsageReport:
+        """What each queue or user had, for so long until now, and what of it came to nothing."""
+        return self.do(asking.usage(by=by, since=since))
+
     def tokens(self) -> list[shapes.Token]:
         """Everyone who may come in."""
         return self.do(asking.tokens())

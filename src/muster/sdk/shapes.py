@@ -11,6 +11,10 @@ JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cance
 Stream = Literal["out", "err"]
 """What a task writes to: standard output, or standard error."""
 
+By = Literal["queue", "user"]
+"""Whose usage is told."""
+
+BY: tuple[By, ...] = ("queue", "user")
 STATES: tuple[JobState, ...] = ("queued", "pending", "running", "succeeded", "failed", "cancelled")
 OVER = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -198,6 +202,34 @@ class NewToken(Token, frozen=True, kw_only=True):
     """A token that was just made: nobody will be shown it again."""
 
     token: str
+
+
+class Held(Answer, frozen=True, kw_only=True):
+    """What attempts held, from the moment they were given nodes until their agent said that they were over."""
+
+    attempts: int
+    core_hours: float
+    gib_hours: float
+    gpu_hours: float
+
+
+class UsageLine(Held, frozen=True, kw_only=True):
+    """What a queue or a user had, and what of it went to attempts that were preempted, lost or failed."""
+
+    name: str
+    preempted: Held
+    lost: Held
+    failed: Held
+
+
+class UsageReport(Answer, frozen=True, kw_only=True):
+    """What queues or users had from `from_` until `until`. `from_` is later than `since` where less is kept."""
+
+    by: str
+    since: float
+    from_: float = msgspec.field(name="from")
+    until: float
+    lines: list[UsageLine]
 
 
 class Status(Answer, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from muster.model import events as ev
 from muster.model.jobs import Job, Task
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
 from muster.server.memory import attempt_body, evicted_thing
+from muster.server.usage import widened, widths_at_start
 from muster.state.state import State
 from muster.state.telling import told
 from muster.store.rows import JobChange, LeaseRow, NewEvent, Thing
@@ -135,6 +136,7 @@ class Written:
             "started": self._now_ms,
             "protectedUntil": event.protected_until_ms,
             "places": _places(event.tasks),
+            "widths": widths_at_start(run.resources, self._now_ms),
         }
         if run.charge or run.overtook or run.serving is not None:
             spec |= attempt_body(run)
@@ -165,7 +167,11 @@ class Written:
         places = [place for place in row.spec["places"] if place["group"] != group] + _places(tasks)
         spec = {**row.spec, "revision": revision(row) + 1, "places": places}
         run = self._state.running.get(job)
-        self.put(replace(row, spec=spec if run is None else spec | attempt_body(run)))
+        if run is not None and run.attempt == row.attempt:
+            spec |= attempt_body(run)
+            spec["widths"] = widened(row.spec.get("widths", ()), run.resources, self._now_ms)
+        # Only tasks of it gave way, if any did: the attempt goes on, and what was noted of them does not stop it.
+        self.put(replace(row, spec=spec, reason=""))
 
     def _note_reason(self, job: str, attempt: int, reason: str) -> None:
         row = self.lease(job, attempt)

@@ -152,6 +152,14 @@ def leases_of(connection: sa.Connection, job_id: str) -> list[LeaseRow]:
     return [_lease(row) for row in connection.execute(_LEASES.where(LEASE.c.job == job_id).order_by(LEASE.c.attempt))]
 
 
+def attempts(connection: sa.Connection, since_ms: int) -> Iterator[LeaseRow]:
+    """Leases that have not ended, or did since that moment, as they were at one moment; in no order."""
+    asked = _LEASES.where(sa.or_(LEASE.c.held_by.is_not(None), LEASE.c.changed_ms >= since_ms))
+    streaming = connection.execution_options(stream_results=True, max_row_buffer=_AT_ONCE)
+    for rows in streaming.execute(asked).partitions(_AT_ONCE):
+        yield from map(_lease, rows)
+
+
 def lease(connection: sa.Connection, job_id: str, attempt: int) -> LeaseRow | None:
     """One attempt of a job."""
     row = connection.execute(_LEASES.where(LEASE.c.job == job_id, LEASE.c.attempt == attempt)).one_or_none()

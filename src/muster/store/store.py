@@ -235,6 +235,12 @@ class Store:
         with self._connected() as connection:
             return reading.leases(connection, cluster, states)
 
+    def attempts(self, since_ms: int) -> Iterator[LeaseRow]:
+        """All leases that have not ended, or did since that moment, as they are at one moment. Streamed."""
+        self._require_open()
+        with down_when_unreachable(), self._engine.connect() as connection:
+            yield from reading.attempts(connection, since_ms)
+
     def lease(self, job: str, attempt: int) -> LeaseRow | None:
         """The lease of one attempt, if it is there."""
         with self._connected() as connection:

@@ -50,14 +50,19 @@ async def who_asks(
 
 async def admin(who: Annotated[Who, Depends(who_asks)]) -> Who:
     """An admin."""
-    if not who.is_admin:
-        raise Refused(403, f"only an admin may do that, and {who.name} is none")
+    must_be_admin(who)
     return who
 
 
 Asking = Annotated[Who, Depends(who_asks)]
 Admin = Annotated[Who, Depends(admin)]
 Desk = Annotated[Service, Depends(service_of)]
+
+
+def must_be_admin(who: Who) -> None:
+    """Refuse who is no admin."""
+    if not who.is_admin:
+        raise Refused(403, f"only an admin may do that, and {who.name} is none")
 
 
 def must(who: Who, right: str, queue: str) -> None:

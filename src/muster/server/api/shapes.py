@@ -263,6 +263,34 @@ class UserView(UserBody):
     name: str
 
 
+class Held(Shape):
+    """What attempts held, from the moment they were given nodes until their agent said that they were over."""
+
+    attempts: int
+    core_hours: float
+    gib_hours: float
+    gpu_hours: float
+
+
+class UsageLine(Held):
+    """What a queue or a user had, and what of it went to attempts that were preempted, lost or failed."""
+
+    name: str
+    preempted: Held
+    lost: Held
+    failed: Held
+
+
+class UsageReport(Shape):
+    """What queues or users had from `from` until `until`. `from` is later than `since` where less is kept."""
+
+    by: Literal["queue", "user"]
+    since: float
+    from_: Annotated[float, Field(alias="from")]
+    until: float
+    lines: list[UsageLine]
+
+
 class ServerStatus(Shape):
     """How the server is. `most_jobs`: so many it takes in one request."""
 
