@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -21,6 +22,8 @@ from typer.testing import CliRunner
 from muster.cli.main import app
 
 Muster = Callable[..., Any]
+
+HOURS = ("core_hours", "gib_hours", "gpu_hours")
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +196,36 @@ def test_json_and_yaml_are_what_the_server_answered(muster: Muster, site: Site) 
         answer = site.ask("GET", path)
         assert told(muster, *command) == answer
         assert yaml.safe_load(muster(*command, "-o", "yaml").stdout) == answer
+
+
+def test_usage_is_a_table_or_csv_with_every_column(muster: Muster, site: Site) -> None:
+    site.queue("counted")
+    (job,) = site.wait(site.submit({"queue": "counted", "cpu": 8, "memory": "2Gi"}))
+
+    table = muster("usage", "--since", "1d").stdout.splitlines()
+    (line,) = (it for it in csv.DictReader(muster("usage", "-o", "csv").stdout.splitlines()) if it["queue"] == "counted")
+
+    heads = "QUEUE ATTEMPTS CORE-H GIB-H GPU-H PREEMPTED CORE-H GPU-H LOST CORE-H FAILED CORE-H"
+    assert table[0].split() == heads.split()
+    assert any(it.split()[:2] == ["counted", "1"] for it in table)
+    wasted = [f"{why}_{what}" for why in ("preempted", "lost", "failed") for what in ("attempts", *HOURS)]
+    assert list(line) == ["queue", "from", "until", "attempts", *HOURS, *wasted]
+    assert float(line["core_hours"]) == pytest.approx(8 * (job["ended"] - job["started"]) / 3600, abs=2e-6)
+    assert {line[name] for name in wasted} == {"0", "0.000000"}
+    assert muster("usage", "--by", "user", "-o", "csv").stdout.startswith("user,from,until,attempts,core_hours,")
+
+
+def test_a_report_of_more_than_is_kept_says_since_when_it_counts(muster: Muster) -> None:
+    told_late, in_time = muster("usage", "--since", "30d").stderr, muster("usage", "--since", "1h").stderr
+
+    assert told_late.startswith("counted since ")
+    assert told_late.endswith(": the server keeps nothing older (--keep)\n")
+    assert in_time == ""
+
+
+def test_a_report_of_what_nobody_counts_is_refused(muster: Muster) -> None:
+    assert "'queue', 'user'" in muster("usage", "--by", "cluster", exit_code=2).stderr
+    assert "since: 'soon' is not allowed: a duration" in muster("usage", "--since", "soon", exit_code=2).stderr
 
 
 def test_more_jobs_than_one_page_look_like_one(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:

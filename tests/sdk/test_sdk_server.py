@@ -167,6 +167,9 @@ def test_operators_see_how_it_is_and_who_did_what(client: Any) -> None:
     (turn,) = client.turns(limit=1)
     assert client.turn(turn.number).took == turn.took
     assert client.audit(limit=1)[0]["who"] == "admin"
+    report = client.usage(by="user", since="1d")
+    assert (report.by, report.until - report.from_) == ("user", pytest.approx(86_400, abs=0.01))
+    assert all(line.core_hours >= line.preempted.core_hours >= 0 for line in report.lines)
 
 
 def test_a_token_lets_in_for_what_it_says_and_no_longer_than_it_is_there(client: Any, kind: Any, site: Site) -> None:
