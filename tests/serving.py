@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import httpx2
 
+from muster.local.processes import started
+
 MUSTER = [sys.executable, "-c", "from muster.cli.main import main; main()"]
 PATIENCE_S = 60.0
+BACK_OFF_S = 0.01  # who asks again and again leaves the machine to those who work
 
 
 class Process:
@@ -112,6 +117,30 @@ class Site:
         self.agents[cluster] = process
         return process
 
+    def local_agent(self, *options: str, cluster: str = "desk") -> Process:
+        """Start an agent that runs tasks on this machine, in a folder of this site."""
+        process = Process(
+            [
+                *("agent", "--kind", "local", "--cluster", cluster, "--server", self.url, "--data"),
+                *(str(self.folder / f"agent-{cluster}"), "--token-file", str(self.token_file), *options),
+            ],
+            "is connected",
+            self.folder / f"agent-{cluster}.log",
+        )
+        process.start()
+        self.agents[cluster] = process
+        return process
+
+    def supervisors(self) -> list[int]:
+        """The supervisors of tasks of local agents that are about."""
+        found = []
+        for path in self.folder.glob("*/live/*/*/record.json"):
+            with suppress(FileNotFoundError):  # it is over meanwhile
+                record = json.loads(path.read_text())
+                if record and started(record["pid"]) == record["started"]:
+                    found.append(int(record["pid"]))
+        return found
+
     def ledger(self, cluster: str = "lab") -> Path:
         """What an agent began and ended."""
         return self.folder / f"ledger-{cluster}"
@@ -159,7 +188,7 @@ class Site:
         until = time.monotonic() + PATIENCE_S
         while not holds():
             assert time.monotonic() < until, "it never came true"
-            self.ask("GET", "/status")
+            time.sleep(BACK_OFF_S)
 
     def _next_event(self, after: int, until: float) -> None:
         """Wait for the next thing that happens."""
@@ -181,3 +210,6 @@ class Site:
         for process in (*self.agents.values(), self.server):
             if process.is_alive:
                 process.end(signal.SIGKILL)
+        for pid in self.supervisors():  # a test that failed may have left some
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -309,7 +309,7 @@ def test_events_are_lines(muster: Muster) -> None:
 
     lines = [json.loads(line) for line in muster("events", "--job", job, "-o", "json").stdout.splitlines()]
     assert [line["event"] for line in lines] == ["submitted", "started", "succeeded"]
-    later = muster("events", "--job", job, "--after", lines[1]["id"]).stdout.splitlines()
+    later = muster("events", "--job", job, "--after", lines[0]["id"]).stdout.splitlines()
     assert [line.split()[2] for line in later] == ["started", "succeeded"]
     assert yaml.safe_load(muster("events", "--job", job, "-o", "yaml").stdout) == lines
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-import httpx2
 import pytest
+from insisting import ends, submit_all
 from ledger import Ledger
 from serving import PATIENCE_S, Site
 from soaking import Survived, note
@@ -58,15 +58,16 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
         acknowledged: list[str] = []
         with ThreadPoolExecutor(1) as people:
             for number in range(KILLS):
-                answered: Queue[int] = Queue()
-                submitted = people.submit(_submit_all, site, number, answered)
+                answered: Queue[str] = Queue()
+                keys = [f"{number}-{batch}" for batch in range(BATCHES)]
+                submitted = people.submit(submit_all, site, keys, _jobs, answered)
                 for _ in range(chance.randrange(BATCHES)):
                     answered.get(timeout=PATIENCE_S)
                 victim = chance.choice(list(victims))
                 victims[victim]()
                 kills[victim] += 1
                 acknowledged += submitted.result()
-        states = _ends(site, acknowledged)
+        states = ends(site, "a", len(acknowledged))
 
     ledger = Ledger.read(site.ledger())
     note(Survived(kind, kills, acknowledged, ledger, seed=seed, took_s=time.monotonic() - began))
@@ -74,41 +75,5 @@ def test_whoever_is_killed_every_job_ends_exactly_once(
     ledger.check_each_once(acknowledged)
 
 
-def _submit_all(site: Site, number: int, answered: Queue[int]) -> list[str]:
-    jobs: list[str] = []
-    for batch in range(BATCHES):
-        jobs += _submit(site, f"{number}-{batch}")
-        answered.put(batch)
-    return jobs
-
-
-def _submit(site: Site, key: str) -> list[str]:
-    """Submit until it is answered; a lost answer is asked for again by its key."""
-    jobs = [{"name": f"j{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]
-    answer = _insist(site, "POST", "/jobs", json={"jobs": jobs}, headers={"Idempotency-Key": key})
-    return [job["id"] for job in answer["jobs"]]
-
-
-def _insist(site: Site, method: str, path: str, **more: Any) -> Any:
-    until = time.monotonic() + PATIENCE_S
-    headers = {"Authorization": f"Bearer {site.token}", **more.pop("headers", {})}
-    while time.monotonic() < until:
-        try:
-            answer = httpx2.request(method, f"{site.url}/api/v1{path}", headers=headers, timeout=PATIENCE_S, **more)
-        except httpx2.TransportError:
-            continue
-        if answer.status_code < 300:
-            return answer.json()
-        assert answer.status_code == 503, answer.text
-    raise AssertionError(f"{method} {path} was never answered")
-
-
-def _ends(site: Site, job_ids: list[str]) -> dict[str, int]:
-    """What became of all jobs, once nothing more will."""
-    until = time.monotonic() + PATIENCE_S
-    counts: dict[str, int] = {}
-    while time.monotonic() < until:
-        counts = _insist(site, "GET", "/queues/a")["jobs"]
-        if sum(counts.values()) == len(job_ids) and set(counts) <= {"succeeded", "failed", "cancelled"}:
-            return counts
-    return counts
+def _jobs(_key: str) -> list[dict[str, Any]]:
+    return [{"name": f"j{place}", "queue": "a", "cpu": 1} for place in range(JOBS)]

@@ -16,7 +16,7 @@ from typing import Protocol
 import httpx2
 import msgspec
 
-from muster.agent.protocol import Answer, Call, Lease, NodeReport, Report, Stop
+from muster.agent.protocol import Answer, Call, Lease, NodeReport, Piece, Read, Report, Stop
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,9 @@ class Machines(Protocol):
     def told(self, reports: Sequence[Report]) -> None:
         """The server knows these."""
 
+    def read(self, asked: Read) -> Piece:
+        """A piece of a log."""
+
 
 class Refused(Exception):
     """The server does not want this agent: its token, its version, or what it said is wrong."""
@@ -63,6 +66,7 @@ class Caller:
         self._session = secrets.token_hex(8)
         self._got = 0
         self._reports: dict[tuple[str, int], Report] = {}
+        self._pieces: list[Piece] = []
         self._news = asyncio.Event()
 
     def tell(self, report: Report) -> None:
@@ -88,6 +92,7 @@ class Caller:
                 again_s, is_known = SOONEST_AGAIN_S, not answer.again
                 self._machines.stop(answer.stops)
                 self._machines.start(answer.leases)
+                self._pieces = [self._machines.read(asked) for asked in answer.reads]
 
     async def _call(self, client: httpx2.AsyncClient, *, hello: bool) -> Answer:
         """Say what there is to say, and hear what to do."""
@@ -101,11 +106,12 @@ class Caller:
             hello=hello,
             nodes=self._machines.nodes() if hello else None,
             reports=list(saying.values()),
-            wait_s=0.0 if hello or saying else WAIT_S,
+            pieces=self._pieces,
+            wait_s=0.0 if hello or saying or self._pieces else WAIT_S,
             got=self._got,
         )
         asked = asyncio.ensure_future(client.post(self._url, content=_encode(call), headers=self._headers))
-        if not saying and not hello:  # nothing to say: whatever comes up meanwhile ends the wait
+        if not saying and not hello and not self._pieces:  # nothing to say: whatever comes up meanwhile ends the wait
             news = asyncio.ensure_future(self._news.wait())
             await asyncio.wait({asked, news}, return_when=asyncio.FIRST_COMPLETED)
             news.cancel()

@@ -12,8 +12,17 @@ from typing import Any, Literal
 
 import msgspec
 
-VERSION = "1.0"
-"""Of the protocol: the first number must be the same on both sides, the second at most one apart."""
+VERSION = "1.1"
+"""Of the protocol: the first number must be the same on both sides, the second at most one apart.
+
+1.1: leases say the grace and the terms of groups; the server asks for pieces of logs. Whoever speaks 1.0 neither says
+nor hears of these, and everything else is as it was.
+"""
+
+GRACE_S = 30.0
+"""Between TERM and KILL, for jobs that say nothing else."""
+
+MOST_PIECE = 1 << 18  # bytes of a log that one answer may have
 
 Stage = Literal["accepted", "running", "ended"]
 Result = Literal["", "succeeded", "failed", "stopped", "lost"]
@@ -50,13 +59,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed: list[TaskReport] = []
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a log, from the offset that was asked for. `is_over`: nothing more will come after it.
+
+    `problem`: why there is none.
+    """
+
+    number: int
+    data: bytes = b""
+    is_over: bool = False
+    problem: str = ""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An agent calls in.
 
     `session`: made up anew whenever the agent starts. `got`: the number of the last answer that reached it, so that
     what an answer that was lost on its way said is said again. With `hello`, `reports` names every attempt it has,
-    `nodes` is given, and whatever the server thinks it has beyond that is lost. `wait_s`: for how long the server may
-    think.
+    `nodes` is given, and whatever the server thinks it has beyond that is lost. `pieces` of logs that were asked for.
+    `wait_s`: for how long the server may think.
     """
 
     session: str
@@ -65,6 +86,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hello: bool = False
     nodes: list[NodeReport] | None = None
     reports: list[Report] = []
+    pieces: list[Piece] = []
     wait_s: float = 0.0
 
 
@@ -75,6 +97,19 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     index: int
     node: str
     devices: list[int] = []
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a task of a group may use, and what its end means: with fewer than `min` tasks the attempt is over, and with
+    all groups that decide it is done. `cpu` in millicores, `memory` in bytes, `gpu` in thousandths of each device."""
+
+    min: int
+    max: int
+    decides: bool = True
+    cpu: int = 0
+    memory: int = 0
+    gpu: int = 0
+    whole_node: bool = False
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,6 +124,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     places: list[Place]
     launch: dict[str, Any] = {}
     time_limit_s: float | None = None
+    grace_s: float = GRACE_S
+    groups: dict[str, Terms] = {}
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,12 +136,25 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
 
 
+class Read(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a log that somebody wants to see: of a task ("" and -1: the first one), from an offset on."""
+
+    number: int
+    job: str
+    attempt: int
+    group: str = ""
+    index: int = -1
+    stream: Literal["out", "err"] = "out"
+    offset: int = 0
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the server wants done. `again`: it does not know this session; call in with hello."""
 
     number: int = 0
     leases: list[Lease] = []
     stops: list[Stop] = []
+    reads: list[Read] = []
     again: bool = False
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from muster.agent.calling import Caller
-from muster.agent.protocol import Lease, NodeReport, Report, Result, Stop
+from muster.agent.protocol import Lease, NodeReport, Piece, Read, Report, Result, Stop
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -149,6 +149,10 @@ class Simulated:
             if report.stage == "ended":
                 self._here.pop((report.job, report.attempt), None)
                 self._ledger.note("told", (report.job, report.attempt))
+
+    def read(self, asked: Read) -> Piece:
+        """Nothing: tasks that are not there write nothing."""
+        return Piece(number=asked.number, is_over=True)
 
     # -- lives ---------------------------------------------------------------------------------------------
 

@@ -323,47 +323,96 @@ def server(
     sys.exit(run_server(config=config, limits=limits, database=db, host=host, port=port, token_file=token_file))
 
 
+@app.command()
+def up(
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where everything is kept.  [default: $XDG_DATA_HOME/muster]"),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0: any that is free.", min=0, max=65535)] = 8642,
+    nodes: Annotated[int, typer.Option(help="Cut this machine into so many nodes.", min=1, max=1024)] = 1,
+    keep: Annotated[str, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.")] = "7d",
+) -> None:
+    """Start everything on this machine: a server, its database and an agent that runs jobs here.
+
+    Example: muster up
+
+    Then, elsewhere: muster submit --queue default -- echo hello
+
+    A queue `default` and a context `local` are made, so that other commands find it. Ctrl-C ends it: tasks that run are
+    told to end (TERM, and KILL after their grace or a second Ctrl-C), and their jobs start again with the next
+    `muster up`, which finds everything else as it was.
+
+    Exit codes: 0 ended by Ctrl-C or TERM, 1 the store, the port or the folder cannot be used, 2 bad input.
+    """
+    from muster.cli.up import run
+
+    sys.exit(run(data=data, port=port, nodes=nodes, keep=keep))
+
+
 class Kind(StrEnum):
     """What an agent runs jobs on."""
 
     SIMULATED = "simulated"
+    LOCAL = "local"
+
+
+class OnEnd(StrEnum):
+    """What becomes of tasks when their agent is told to end."""
+
+    LEAVE = "leave"
+    STOP = "stop"
 
 
 @app.command()
 def agent(
     cluster: Annotated[str, typer.Option(help="The name of the cluster it speaks for.")] = "local",
-    kind: Annotated[Kind, typer.Option(help="simulated: no machines, tasks take their time and end.")] = Kind.SIMULATED,
-    nodes: Annotated[str, typer.Option(metavar="NxSPEC", help="4x'cpu=8,memory=32Gi,gpu=1': four such nodes.")] = (
-        "1xcpu=8,memory=32Gi"
-    ),
-    seconds: Annotated[float, typer.Option(help="How long a job takes that does not say `sleep N`.", min=0)] = 1.0,
-    ledger: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where attempts are written down before they begin.")
+    kind: Annotated[
+        Kind,
+        typer.Option(help="local: processes on this machine; simulated: no machines, tasks take their time and end."),
+    ] = Kind.SIMULATED,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODES",
+            help="simulated: 4xcpu=8,memory=32Gi,gpu=1 is four such nodes; local: cut this machine into so many.",
+        ),
     ] = None,
+    seconds: Annotated[
+        float, typer.Option(help="simulated: how long a job takes that does not say `sleep N`.", min=0)
+    ] = 1.0,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="simulated: where attempts are written down before they begin.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="local: where attempts and their output are.  [default: of this user]"),
+    ] = None,
+    keep: Annotated[str, typer.Option(help="local: for how long output is kept: 7d, 12h, 60s.")] = "7d",
+    on_end: Annotated[
+        OnEnd,
+        typer.Option(help="local: when it ends, leave tasks running for the next agent in this folder, or stop them."),
+    ] = OnEnd.LEAVE,
+    parent: Annotated[int | None, typer.Option(hidden=True, help="local: be killed with this process.")] = None,
     server: Server = "",
     token_file: TokenFile = "",
     context: ContextName = "",
 ) -> None:
     """Run an agent: it calls the server, starts what it is told to and tells what became of it.
 
+    Example: muster agent --cluster desk --kind local
+
     Example: muster agent --cluster lab --kind simulated --nodes 10xcpu=32,memory=128Gi --seconds 5
 
-    Exit codes: 0 ended by Ctrl-C or TERM, 1 the server refuses it, 2 bad input.
+    Exit codes: 0 ended by Ctrl-C or TERM, 1 the server refuses it or its folder is in use, 2 bad input.
     """
-    from muster.cli.serve import run_agent
+    from muster.cli.agents import AgentOf, run_local, run_simulated
 
-    sys.exit(
-        run_agent(
-            kind.value,
-            cluster=cluster,
-            nodes=nodes,
-            seconds=seconds,
-            ledger=ledger,
-            server=server,
-            token_file=token_file,
-            context=context,
-        )
-    )
+    told = AgentOf(kind=kind.value, cluster=cluster, server=server, token_file=token_file, context=context)
+    if kind is Kind.LOCAL:
+        stops = on_end is OnEnd.STOP
+        sys.exit(run_local(told, nodes=nodes, folder=data, keep=keep, stops_tasks=stops, parent=parent))
+    sys.exit(run_simulated(told, nodes=nodes or "1xcpu=8,memory=32Gi", seconds=seconds, ledger=ledger))
 
 
 remote.declare(app)

@@ -150,6 +150,29 @@ class AsyncClient:
         """Why the job is not running, and when it will."""
         return await self.do(asking.why(job_id))
 
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        task: str = "",
+        stream: shapes.Stream = "out",
+        attempt: int | None = None,
+        offset: int = 0,
+        follow: bool = False,
+    ) -> AsyncIterator[str]:
+        """What a task of a job wrote, piece by piece: of its first task, in its last attempt, unless said otherwise.
+
+        With `follow` it goes on until the task is over.
+        """
+        while True:
+            ask = asking.logs(job_id, task=task, stream=stream, attempt=attempt, offset=offset, follow=follow)
+            piece = await self.do(ask)
+            if piece.text:
+                yield piece.text
+            if piece.over or (not follow and piece.next == offset):
+                return
+            offset, attempt = piece.next, piece.attempt or None
+
     async def cancel(self, jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> list[str]:
         """Cancel these jobs, or all of a job set (in one queue); returns those that were not over already."""
         return await self.do(asking.cancel(jobs, job_set=job_set, queue=queue))

@@ -102,6 +102,20 @@ def why(job_id: str) -> Ask[shapes.Why]:
     return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/why", read=_Why.decode)
 
 
+def logs(
+    job_id: str,
+    *,
+    task: str = "",
+    stream: shapes.Stream = "out",
+    attempt: int | None = None,
+    offset: int = 0,
+    follow: bool = False,
+) -> Ask[shapes.Log]:
+    """A piece of what a task of a job wrote; with `follow` the server waits a little for more."""
+    said = _given(task=task, stream=stream, attempt=attempt, offset=offset, follow="true" if follow else None)
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/logs", params=said, read=_Log.decode)
+
+
 def cancel(jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> Ask[list[str]]:
     """Cancel these jobs, or all of a job set (in one queue); the answer is those that were not over already."""
     names = _several(jobs)
@@ -327,6 +341,7 @@ _Cancelled = msgspec.json.Decoder(_CancelAnswer)
 _Page = msgspec.json.Decoder(shapes.JobPage)
 _Job = msgspec.json.Decoder(shapes.Job)
 _Detail = msgspec.json.Decoder(shapes.JobDetail)
+_Log = msgspec.json.Decoder(shapes.Log)
 _Why = msgspec.json.Decoder(shapes.Why)
 _Queue = msgspec.json.Decoder(shapes.Queue)
 _Queues = msgspec.json.Decoder(list[shapes.Queue])

@@ -151,6 +151,29 @@ class Client:
         """Why the job is not running, and when it will."""
         return self.do(asking.why(job_id))
 
+    def logs(
+        self,
+        job_id: str,
+        *,
+        task: str = "",
+        stream: shapes.Stream = "out",
+        attempt: int | None = None,
+        offset: int = 0,
+        follow: bool = False,
+    ) -> Iterator[str]:
+        """What a task of a job wrote, piece by piece: of its first task, in its last attempt, unless said otherwise.
+
+        With `follow` it goes on until the task is over.
+        """
+        while True:
+            ask = asking.logs(job_id, task=task, stream=stream, attempt=attempt, offset=offset, follow=follow)
+            piece = self.do(ask)
+            if piece.text:
+                yield piece.text
+            if piece.over or (not follow and piece.next == offset):
+                return
+            offset, attempt = piece.next, piece.attempt or None
+
     def cancel(self, jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> list[str]:
         """Cancel these jobs, or all of a job set (in one queue); returns those that were not over already."""
         return self.do(asking.cancel(jobs, job_set=job_set, queue=queue))

@@ -8,6 +8,9 @@ import msgspec
 
 JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
 
+Stream = Literal["out", "err"]
+"""What a task writes to: standard output, or standard error."""
+
 STATES: tuple[JobState, ...] = ("queued", "pending", "running", "succeeded", "failed", "cancelled")
 OVER = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -85,6 +88,17 @@ class Why(Answer, frozen=True, kw_only=True):
     estimate: float | None = None
     turn: int | None = None
     as_of: float | None = None
+
+
+class Log(Answer, frozen=True, kw_only=True):
+    """A piece of what a task wrote; more is to be had from `next` on, until it is `over`. `attempt` 0: not begun."""
+
+    job: str
+    attempt: int
+    offset: int
+    next: int
+    over: bool
+    text: str
 
 
 class Queue(Answer, frozen=True, kw_only=True):

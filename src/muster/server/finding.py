@@ -196,15 +196,14 @@ def _of_waiting(promises: Iterable[Thing], jobs: Iterable[tuple[Job, JobRow]]) -
 
 def reader_of_kept(classes: Mapping[str, int], policy: Policy, levels: Mapping[str, int]) -> JobReader:
     """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
-    return JobReader(
-        Known(
-            classes=dict(classes),
-            levels=levels,
-            cores_per_gpu=policy.cores_per_gpu,
-            where="this server",
-            holds_jobs=True,
-        )
+    known = Known(
+        classes=dict(classes),
+        levels=levels,
+        cores_per_gpu=policy.cores_per_gpu,
+        where="this server",
+        holds_jobs=True,
     )
+    return JobReader(known)
 
 
 def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:

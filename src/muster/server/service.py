@@ -28,6 +28,7 @@ from muster.server.bells import Bells
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
+from muster.server.logs import Logs
 from muster.server.naming import Names
 from muster.server.reasons import Reasons
 from muster.server.room import Room
@@ -75,6 +76,7 @@ class Service:
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
+        self.logs = Logs(self.bells.ring)
         self.leases = Leases(found.leases)
         self.leases.woken = self.bells.ring
         self._return_pending(found)

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -26,26 +27,38 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+Announce = Callable[[str, Service], None]
+
+
 class _Announcing(uvicorn.Server):
     """Says where it listens once it does, and lets go of those who wait before it ends."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, announce: Announce) -> None:
         super().__init__(config)
         self._service = service
+        self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
             host, port = listener.getsockname()[:2]
-            print(f"listening on http://{host}:{port}", flush=True)  # noqa: T201  # whoever started it waits for this
+            self._announce(f"http://{host}:{port}", self._service)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.begin_to_close()
         await super().shutdown(sockets)
 
 
-def serve(configuration: Configuration) -> None:
-    """Run until interrupted. The first admin's token goes into a file that only its owner can read."""
+def say_where(url: str, _service: Service) -> None:
+    """Say where the server listens: whoever started it waits for this."""
+    print(f"listening on {url}", flush=True)  # noqa: T201
+
+
+def serve(configuration: Configuration, announce: Announce = say_where) -> None:
+    """Run until interrupted. The first admin's token goes into a file that only its owner can read.
+
+    `announce` is called with the address once the server answers there.
+    """
     host, token_file = configuration.host, Path(configuration.token_file)
     # Said to be TCP, or asyncio does not send answers at once and each waits 40 ms for the other side's delayed ACK.
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -65,7 +78,7 @@ def serve(configuration: Configuration) -> None:
     config = uvicorn.Config(
         application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
     )
-    _Announcing(config, service).run(sockets=[listener])
+    _Announcing(config, service, announce).run(sockets=[listener])
 
 
 def _collect_seldom() -> None:

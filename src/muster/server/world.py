@@ -13,7 +13,7 @@ from threading import RLock
 
 from muster.model import events as ev
 from muster.model.fleet import Cluster
-from muster.model.jobs import Job, Running
+from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
@@ -96,8 +96,13 @@ class World:
         return moment
 
     def next_ms(self) -> int | None:
-        """When to look again although nothing happened."""
-        return self._run.next_moment_ms()
+        """When to look again although nothing happened.
+
+        Agents may speak at any time, so there is always more to come than the run knows of: else it would not look at
+        widths once nobody waits.
+        """
+        found_ms = self._run.next_moment_ms(NEVER_MS)
+        return None if found_ms == NEVER_MS else found_ms
 
     def ahead(self) -> Run:
         """A copy of the world that can be looked at, and go on, without the lock."""

@@ -1,4 +1,4 @@
-"""`muster submit`, `jobs`, `job`, `why`, `cancel`, `reprioritise`, `hold`, `release`, `preempt`, `wait`."""
+"""`muster submit`, `jobs`, `job`, `why`, `logs`, `cancel`, `reprioritise`, `hold`, `release`, `preempt`, `wait`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ class State(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class Stream(StrEnum):
+    """What a task writes to."""
+
+    BOTH = "both"
+    OUT = "out"
+    ERR = "err"
 
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.", autocompletion=complete_jobs)]
@@ -324,7 +332,34 @@ def wait(
     sys.exit(wait_for(Where(output, server, token_file, context), job_ids, timeout))
 
 
+def logs(
+    job_id: JobId,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it is over.")] = False,
+    task: Annotated[
+        str, typer.Option("--task", metavar="GROUP/INDEX", help="Which of its tasks.  [default: the first]")
+    ] = "",
+    stream: Annotated[Stream, typer.Option("--stream", help="What it wrote to.")] = Stream.BOTH,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Which attempt.  [default: the last]")] = None,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Print what a job wrote: its standard output to ours, its standard error to ours.
+
+    Example: muster logs train-k7d2xqz -f
+
+    Example: muster logs train-k7d2xqz --task worker/3 --stream err
+
+    Exit codes: 0 fine, 1 there is no such job or task, it did not run yet, or the server refused, 2 bad input, 3 the
+    server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.printing import print_logs
+
+    which = {"task": task, "attempt": attempt, "follow": follow}
+    sys.exit(print_logs(Where(Format.TABLE, server, token_file, context), job_id, stream.value, which))
+
+
 def declare(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (submit, jobs, job, why, cancel, reprioritise, hold, release, preempt, wait):
+    for command in (submit, jobs, job, why, logs, cancel, reprioritise, hold, release, preempt, wait):
         app.command()(command)

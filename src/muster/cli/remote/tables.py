@@ -196,7 +196,8 @@ def _moment(moment: float | None) -> str:
 
 
 def _lease(lease: shapes.Lease) -> str:
-    why = f" ({lease.reason})" if lease.reason else ""
+    said = lease.reason or lease.result.get("message") or ""
+    why = f" ({said})" if said else ""
     return f"{lease.attempt}: {lease.state}{why} on {lease.cluster}: {', '.join(lease.nodes)}"
 
 

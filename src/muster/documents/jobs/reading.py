@@ -19,10 +19,10 @@ from muster.documents.jobs.launch import LAUNCH_KEYS, Launch, read_launch
 from muster.documents.jobs.objects import read_objects
 from muster.documents.jobs.races import read_race
 from muster.documents.jobs.simulation import read_scripted_race, read_simulated
-from muster.documents.jobs.spec import JobSpec, OnLost
+from muster.documents.jobs.spec import GRACE_MS, JobSpec, OnLost
 from muster.documents.jobs.written import as_json
 from muster.documents.problems import DocumentError, Problems
-from muster.documents.shapes import choice, said
+from muster.documents.shapes import DURATION, choice, said
 from muster.documents.values import List, Map, Value
 from muster.model.jobs import Profile
 from muster.model.race import RaceSpec
@@ -38,6 +38,12 @@ FILE_KEYS = (
         "on_lost",
         lambda fields, _: fields.choice("onLost", ON_LOST, OnLost.WAIT),
         said(choice(ON_LOST), "When its cluster falls silent: wait for it, or run again elsewhere.", default="wait"),
+    ),
+    Key(
+        "grace",
+        "grace_ms",
+        lambda fields, _: fields.duration("grace", GRACE_MS),
+        said(DURATION, "Between the notice that it must end and the moment it is killed.", default="30s"),
     ),
 )
 """The keys about a job as a whole, as job files have them."""

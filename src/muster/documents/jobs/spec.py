@@ -13,6 +13,9 @@ from muster.model.jobs import Job, Profile
 from muster.model.race import RaceSpec
 from muster.model.width import FREEZING_MS, NORMAL
 
+GRACE_MS = 30_000
+"""How long a job may take to end, unless it says otherwise."""
+
 
 class OnLost(Enum):
     """What becomes of a job whose cluster falls silent (design.md 7)."""
@@ -45,6 +48,7 @@ class JobSpec:
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
     on_lost: OnLost = OnLost.WAIT
+    grace_ms: int = GRACE_MS
     indices: tuple[int, ...] | None = None
     race: RaceSpec | None = None
     simulated: Simulated | None = None

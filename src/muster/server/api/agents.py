@@ -7,11 +7,13 @@ import asyncio
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, understands
+from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
 from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
+from muster.model.jobs import TaskGroup
+from muster.model.resources import CPU, MEMORY
 from muster.server.api.describing import CALL
 from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
@@ -38,6 +40,7 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
     said = _read(await request.body())
     if not understands(said.version):
         raise Refused(426, f"version {said.version!r} of the protocol is not understood here: this is {VERSION}")
+    desk.logs.heard(cluster, said.version, said.pieces)
     if not desk.leases.call(cluster, said.session, said.got, desk.turns.now_ms(), hello=said.hello):
         return _answer(Answer(again=True))
     await _take_in(desk, cluster, said)
@@ -47,7 +50,8 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
     wanted = await _wanted(desk, cluster, said)
     if not desk.leases.is_current(cluster, said.session):
         return _answer(Answer(again=True))
-    return _answer(await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted))
+    answer = await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted)
+    return _answer(msgspec.structs.replace(answer, reads=desk.logs.wanted(cluster)))
 
 
 def _read(body: bytes) -> Call:
@@ -110,7 +114,8 @@ async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
         bell.clear()
         wanted = desk.leases.to_tell(cluster, MOST_TOLD)
         left = until - loop.time()
-        if wanted or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
+        is_asked = bool(wanted or desk.logs.wanted(cluster))
+        if is_asked or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
             return wanted
         try:
             await asyncio.wait_for(bell.wait(), left)
@@ -139,6 +144,21 @@ def _lease(row: LeaseRow, spec: JobSpec) -> Lease:
         places=[Place(**place) for place in at["places"]],
         launch=spec.launch.plain(),
         time_limit_s=at["timeLimit"],
+        grace_s=spec.grace_ms / 1000,
+        groups={group.name: _terms(group) for group in spec.profile.groups},
+    )
+
+
+def _terms(group: TaskGroup) -> Terms:
+    request = group.request
+    return Terms(
+        min=group.min,
+        max=group.max,
+        decides=group.decides,
+        cpu=request.resources.get(CPU),
+        memory=request.resources.get(MEMORY),
+        gpu=request.gpu_milli if request.gpus else 0,
+        whole_node=request.whole_node,
     )
 
 
