@@ -53,18 +53,20 @@ def workload(cores: float, scratch: Path) -> tuple[list[dict[str, Any]], list[di
     whole, half, quarter = (f"{int(1000 * cores * part)}m" for part in (1.0, 0.5, 0.25))
     steps = {"STEPS": str(scratch / "steps")}
     first: list[dict[str, Any]] = [
-        {"name": "background", "queue": "teaching", "priorityClass": "low", "cpu": whole, "grace": "5s"}
+        {"name": "background", "queue": "teaching", "priorityClass": "low", "cpu": whole, "grace": "5s", "expectedRuntime": "8s"}
         | {"command": _BACKGROUND, "env": steps},
-        {"name": "elastic", "queue": "research", "freezingWindow": "2s"}
+        {"name": "elastic", "queue": "research", "freezingWindow": "2s", "expectedRuntime": "12s"}
         | {"groups": [{"name": "worker", "min": 1, "max": 4, "cpu": quarter, "command": _ELASTIC}]},
     ]
     then: list[dict[str, Any]] = [
-        {"name": "urgent", "queue": "research", "priorityClass": "high", "cpu": whole, "command": "sleep 3"},
+        {"name": "urgent", "queue": "research", "priorityClass": "high", "cpu": whole, "expectedRuntime": "3s"}
+        | {"command": "sleep 3"},
         *(
-            {"name": f"lesson-{number}", "queue": "teaching", "cpu": quarter, "command": "sleep 2; echo learnt"}
+            {"name": f"lesson-{number}", "queue": "teaching", "cpu": quarter, "expectedRuntime": "2s"}
+            | {"command": "sleep 2; echo learnt"}
             for number in range(1, 5)
         ),
-        {"name": "gang", "queue": "research"}
+        {"name": "gang", "queue": "research", "expectedRuntime": "3s"}
         | {"groups": [{"name": "member", "count": 2, "cpu": half, "command": _GANG}]},
     ]
     return first, then
