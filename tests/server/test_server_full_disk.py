@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,11 +66,13 @@ def test_a_full_disk_is_said_and_nothing_that_was_acknowledged_is_lost(disk: Dis
         assert "nothing was changed" in refused.json()["error"]["message"]
         assert int(refused.headers["Retry-After"]) >= 1
         with ThreadPoolExecutor(1) as somebody:
-            putting = somebody.submit(_put_until_refused, site)  # until a turn cannot write
+            has_room = threading.Event()
+            putting = somebody.submit(_put_until_refused, site, has_room)  # until a turn cannot write
             _until(lambda: httpx2.get(f"{site.url}/healthz").status_code == 503)
             assert site.ask("GET", "/status")["storeDown"] is True
             at_once = _put_queue(site, "c")
             assert (at_once.status_code, "nothing was changed" in at_once.text) == (503, True)
+            has_room.set()
             disk.make_room(pid)
             told = putting.result()
 
@@ -107,10 +110,10 @@ def _post(site: Site, number: int) -> httpx2.Response:
     return httpx2.post(f"{site.url}/api/v1/jobs", json={"jobs": _jobs()}, headers=headers, timeout=60)
 
 
-def _put_until_refused(site: Site) -> dict[str, httpx2.Response]:
-    """Make queues, small as they are, until there is no room even for those: what was answered."""
+def _put_until_refused(site: Site, has_room: threading.Event) -> dict[str, httpx2.Response]:
+    """Make queues, small as they are, until there is no room even for those, or enough again: what was answered."""
     told: dict[str, httpx2.Response] = {}
-    while all(answer.status_code == 200 for answer in told.values()):
+    while not has_room.is_set() and all(answer.status_code == 200 for answer in told.values()):
         name = f"b{len(told)}"
         told[name] = _put_queue(site, name)
     return told
