@@ -1,4 +1,4 @@
-"""`make run`: a small mixed workload on this machine runs to its end and is explained; the server stays until Ctrl-C."""
+"""`make run`: a small mixed workload on this machine runs to its end and is explained; the server stays till Ctrl-C."""
 
 from __future__ import annotations
 

@@ -53,7 +53,14 @@ def workload(cores: float, scratch: Path) -> tuple[list[dict[str, Any]], list[di
     whole, half, quarter = (f"{int(1000 * cores * part)}m" for part in (1.0, 0.5, 0.25))
     steps = {"STEPS": str(scratch / "steps")}
     first: list[dict[str, Any]] = [
-        {"name": "background", "queue": "teaching", "priorityClass": "low", "cpu": whole, "grace": "5s", "expectedRuntime": "8s"}
+        {
+            "name": "background",
+            "queue": "teaching",
+            "priorityClass": "low",
+            "cpu": whole,
+            "grace": "5s",
+            "expectedRuntime": "8s",
+        }
         | {"command": _BACKGROUND, "env": steps},
         {"name": "elastic", "queue": "research", "freezingWindow": "2s", "expectedRuntime": "12s"}
         | {"groups": [{"name": "worker", "min": 1, "max": 4, "cpu": quarter, "command": _ELASTIC}]},
