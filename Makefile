@@ -13,8 +13,8 @@ help: ## show this list
 setup: ## make .venv with Muster and its tools (a no-op when nothing changed)
 	@scripts/setup dev
 
-run: setup ## simulate a small fleet and say why each job runs or waits
-	@$(BIN)/muster simulate examples/scenarios/demo.yaml
+run: setup ## start a server and an agent here, run a small mixed workload, say what happened; Ctrl-C ends it
+	@$(BIN)/muster up --demo --nodes 2 --port 0 --data build/run
 
 test: setup ## run all tests; ARGS="-k gang" picks some
 	@scripts/test $(ARGS)

@@ -16,7 +16,9 @@ from typing import Any
 
 import httpx2
 
+from muster.local.memory import find_place, mounted, own_groups
 from muster.local.processes import started
+from muster.local.running import place_name
 
 MUSTER = [sys.executable, "-c", "from muster.cli.main import main; main()"]
 PATIENCE_S = 60.0
@@ -213,3 +215,6 @@ class Site:
         for pid in self.supervisors():  # a test that failed may have left some
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for folder in {path.parent for path in self.folder.glob("**/live")}:
+            if (place := find_place(place_name(folder), mounted(), own_groups())) is not None:
+                place.remove()

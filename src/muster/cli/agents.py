@@ -93,16 +93,17 @@ def run_local(
         keep_s=keep_s,
         stops_tasks=stops_tasks,
     )
-    return run_agent(agent, lambda caller_of, greeting: run(wanted, caller_of, greeting))
+    level = logging.WARNING if parent is None else logging.ERROR  # a server that ends ends this one too
+    return run_agent(agent, lambda caller_of, greeting: run(wanted, caller_of, greeting), level)
 
 
-def run_agent(agent: AgentOf, life: Life) -> int:
+def run_agent(agent: AgentOf, life: Life, level: int = logging.WARNING) -> int:
     """Run an agent until interrupted; the exit code. Server and token are those that other commands would use."""
     from muster.agent.calling import Caller, Refused
     from muster.model.errors import InvalidValue, MusterError
     from muster.sdk.contexts import ContextsError, Said, meant
 
-    log_to_stderr(logging.WARNING)
+    log_to_stderr(level)
     try:
         to = meant(Said(server=agent.server, token_file=agent.token_file, context=agent.context))
         greeting = f"{agent.kind} agent of {agent.cluster} is connected to {to.server}"

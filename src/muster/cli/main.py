@@ -332,6 +332,7 @@ def up(
     port: Annotated[int, typer.Option(help="The port to listen on; 0: any that is free.", min=0, max=65535)] = 8642,
     nodes: Annotated[int, typer.Option(help="Cut this machine into so many nodes.", min=1, max=1024)] = 1,
     keep: Annotated[str, typer.Option(help="For how long what is over is kept: 7d, 12h, 60s.")] = "7d",
+    demo: Annotated[bool, typer.Option("--demo", help="Run a small mixed workload, and say what happened.")] = False,
 ) -> None:
     """Start everything on this machine: a server, its database and an agent that runs jobs here.
 
@@ -347,7 +348,7 @@ def up(
     """
     from muster.cli.up import run
 
-    sys.exit(run(data=data, port=port, nodes=nodes, keep=keep))
+    sys.exit(run(data=data, port=port, nodes=nodes, keep=keep, demo=demo))
 
 
 class Kind(StrEnum):

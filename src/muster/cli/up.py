@@ -20,6 +20,7 @@ from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, Wrong, duration_ms, log_to_stderr
 
 if TYPE_CHECKING:
+    from muster.cli.demo import Demo
     from muster.server.service import Service
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def data_folder() -> Path:
     return (Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share") / "muster"
 
 
-def run(*, data: str | None, port: int, nodes: int, keep: str) -> int:
+def run(*, data: str | None, port: int, nodes: int, keep: str, demo: bool = False) -> int:
     """Run until interrupted; the exit code."""
     from muster.local.agent import locked
     from muster.model.errors import MusterError
@@ -50,7 +51,7 @@ def run(*, data: str | None, port: int, nodes: int, keep: str) -> int:
         return BAD_INPUT
     log_to_stderr(logging.WARNING)
     folder = (Path(data) if data else data_folder()).absolute()
-    agent = Agent(folder=folder, nodes=nodes, keep=keep)
+    agent = Agent(folder=folder, nodes=nodes, keep=keep, demo=demo)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         locked(folder)
@@ -96,7 +97,7 @@ class _Running:
 class Agent:
     """The agent, in a process that is started again if it ends by itself."""
 
-    def __init__(self, *, folder: Path, nodes: int, keep: str) -> None:
+    def __init__(self, *, folder: Path, nodes: int, keep: str, demo: bool) -> None:
         self.token_file = folder / "token"
         self._folder = folder
         self._options = ["--nodes", str(nodes), "--keep", keep, "--on-end", "stop"]
@@ -105,6 +106,8 @@ class Agent:
         self._is_ending = Event()
         self._watching = Thread(target=self._watch, name="agent", daemon=True)
         self._has_greeted = False
+        self._wants_demo = demo
+        self._demo: Demo | None = None
 
     def start(self, url: str) -> None:
         """Start it, and say that everything is up once the server knows it."""
@@ -143,10 +146,22 @@ class Agent:
             print(f"muster is up at {self._url}, with its data in {self._folder}")
             print(f"  muster submit --queue {QUEUE} -- echo hello     (context {CONTEXT} is in use)")
             print("  Ctrl-C ends it; what runs then starts again with the next `muster up`", flush=True)
+            if self._wants_demo:
+                self._play()
+
+    def _play(self) -> None:
+        from rich.console import Console
+
+        from muster.cli.demo import Demo
+
+        self._demo = Demo(self._url, self.token_file, Console())
+        self._demo.start()
 
     def end(self) -> None:
         """Have it end all tasks and itself. Another Ctrl-C is passed on: then it does not wait for them."""
         self._is_ending.set()
+        if self._demo is not None:
+            self._demo.stop()
         running = self._running
         if running is None:
             return
