@@ -203,7 +203,9 @@ def test_usage_is_a_table_or_csv_with_every_column(muster: Muster, site: Site) -
     (job,) = site.wait(site.submit({"queue": "counted", "cpu": 8, "memory": "2Gi"}))
 
     table = muster("usage", "--since", "1d").stdout.splitlines()
-    (line,) = (it for it in csv.DictReader(muster("usage", "-o", "csv").stdout.splitlines()) if it["queue"] == "counted")
+    (line,) = (
+        it for it in csv.DictReader(muster("usage", "-o", "csv").stdout.splitlines()) if it["queue"] == "counted"
+    )
 
     heads = "QUEUE ATTEMPTS CORE-H GIB-H GPU-H PREEMPTED CORE-H GPU-H LOST CORE-H FAILED CORE-H"
     assert table[0].split() == heads.split()
