@@ -230,6 +230,52 @@ def test_a_report_of_what_nobody_counts_is_refused(muster: Muster) -> None:
     assert "since: 'soon' is not allowed: a duration" in muster("usage", "--since", "soon", exit_code=2).stderr
 
 
+def test_watching_says_what_becomes_of_each_job_and_ends_with_the_last(muster: Muster, site: Site) -> None:
+    good, bad = site.submit(
+        {"name": "good", "queue": "a", "cpu": 1, "jobSet": "watched", "command": ["sleep", "1"]},
+        {"name": "huge", "queue": "a", "cpu": 1000, "jobSet": "watched", "command": ["true"]},
+    )
+    watching = subprocess.Popen(
+        [*MUSTER, "watch", "--job-set", "watched", "--every", "0.1"], stdout=subprocess.PIPE, text=True
+    )
+    assert watching.stdout is not None
+    seen = iter(watching.stdout.readline, "")
+    lines = [next(seen)]
+    while not (good in lines[-1] and "succeeded" in lines[-1]):
+        lines.append(next(seen))
+    assert watching.poll() is None  # one is not over yet
+    muster("cancel", bad)
+
+    lines += seen
+    watching.stdout.close()
+    assert watching.wait() == 1  # not all succeeded
+    states = [(line.split()[2], line.split()[4]) for line in lines]
+    assert states[-1] == (bad, "cancelled")
+    assert len(states) == len(set(states))  # nothing is said twice
+    assert {(good, "succeeded"), (bad, "queued")} <= set(states)
+
+
+def test_watching_what_is_over_ends_at_once(muster: Muster) -> None:
+    assert muster("watch", "--job-set", "none-such").stdout == "no such jobs that are not over\n"
+
+
+def test_top_prints_queues_and_nodes_once_where_nobody_looks(muster: Muster, site: Site) -> None:
+    (job,) = site.submit({"queue": "a", "cpu": 3, "memory": "2Gi", "command": ["sleep", "600"]})
+    site.wait([job], "running")
+
+    head, _, queues, *rest = muster("top").stdout.splitlines()
+    muster("cancel", job)
+
+    assert site.url in head
+    assert queues.split()[-4:] == ["SHARE", "ENTITLED", "HOLDS", "QUOTA"]
+    place = rest.index("")
+    assert any(line.split()[0] == "a" and "cpu=3" in line for line in rest[:place])
+    nodes = rest[place + 1 :]
+    assert nodes[0].split() == ["NODE", "CLUSTER", "CORDONED", "JOBS", "USED", "FREE"]
+    assert len(nodes) == 5
+    assert any("cpu=3 memory=2Gi" in line and "cpu=5 memory=30Gi" in line for line in nodes)
+
+
 def test_more_jobs_than_one_page_look_like_one(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = submitted(
         muster, "--queue", "a", "--cpu", "1000", "--name", "many", "--array", "0-4", "--job-set", "m", "--", "x"

@@ -1,21 +1,23 @@
 """Commands that ask a server. `declare` adds them to `muster`.
 
 options      what each of them can be told: which server, with which token, how to print
-jobs, queues, fleet, operations, reports, tokens, contexts   the commands, by subject; light, so that --help is instant
+jobs, live, queues, fleet, operations, reports, tokens, contexts
+             the commands, by subject; light, so that --help is instant
 completing   names for the shell
 asking       asks, prints, and turns what goes wrong into words and an exit code
 tables       what people see
-submitting, listing, changing, following, granting, keeping, accounting   what a command does beyond asking once
+submitting, listing, changing, following, granting, keeping, accounting, watching
+             what a command does beyond asking once
 """
 
 from __future__ import annotations
 
 import typer
 
-from muster.cli.remote import contexts, fleet, jobs, operations, queues, reports, tokens
+from muster.cli.remote import contexts, fleet, jobs, live, operations, queues, reports, tokens
 
 
 def declare(app: typer.Typer) -> None:
     """Add all of them."""
-    for subject in (jobs, queues, fleet, operations, reports, tokens, contexts):
+    for subject in (jobs, live, queues, fleet, operations, reports, tokens, contexts):
         subject.declare(app)
