@@ -52,6 +52,7 @@ class Server:
         turns = self.service.turns
         waiting, turns._news = turns._news, []
         turns.take([*waiting, *news])
+        turns.settle()
 
     def do(self, number: int, step: tuple[Any, ...]) -> None:
         """One step of a story, and a turn after it."""

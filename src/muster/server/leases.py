@@ -6,7 +6,8 @@ attempt of a job is told to nobody before the last one is over, wherever that ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -46,6 +47,7 @@ class Leases:
         self.lines: dict[str, Line] = {}
         self.woken: Callable[[str], None] | None = None  # called with a cluster that has something to be told
         self._lock = RLock()  # turns change leases while agents ask for theirs
+        self._unsettled: Counter[Key] = Counter()  # changes that are not durable yet
         for row in sorted(rows, key=lambda row: (row.job, row.attempt)):
             self.put(row)
 
@@ -62,9 +64,27 @@ class Leases:
             untold = self._untold.setdefault(row.cluster, {})
             if is_to_be_told(row):
                 untold[key] = None
-                self._wake(row.cluster)
             else:
                 untold.pop(key, None)
+
+    def decide(self, rows: Collection[LeaseRow]) -> None:
+        """A turn makes and changes leases. Turns know them from now on; agents are told once they are settled."""
+        with self._lock:
+            for row in rows:
+                self._unsettled[row.job, row.attempt] += 1
+                self.put(row)
+
+    def settle(self, rows: Collection[LeaseRow]) -> None:
+        """What was decided about these is durable."""
+        with self._lock:
+            for row in rows:
+                key = (row.job, row.attempt)
+                self._unsettled[key] -= 1
+                if not self._unsettled[key]:
+                    del self._unsettled[key]
+            clusters = {row.cluster for row in rows}
+        for cluster in clusters:
+            self._wake(cluster)
 
     def _end(self, key: Key) -> None:
         row = self.live.pop(key, None)
@@ -130,7 +150,7 @@ class Leases:
             told = self.lines[cluster].told if cluster in self.lines else {}
             for key in self._untold.get(cluster, ()):
                 row = self.live[key]
-                if told.get(key) != _version(row) and self._is_first(key):
+                if key not in self._unsettled and told.get(key) != _version(row) and self._is_first(key):
                     found.append(row)
                     if len(found) == most:
                         break

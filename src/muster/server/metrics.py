@@ -55,7 +55,7 @@ def _samples(service: Service) -> Iterator[tuple[str, Labels, float]]:
         for resource, amount in resources.items():
             yield "muster_queue_usage", {"queue": name, "resource": resource}, amount
     yield "muster_running_jobs", {}, running
-    yield "muster_store_up", {}, 0 if counts.is_down else 1
+    yield "muster_store_up", {}, 0 if service.turns.is_down else 1
 
 
 def _in_braces(labels: Labels) -> str:

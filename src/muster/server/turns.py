@@ -1,8 +1,9 @@
-"""The one thread that decides: news in, plan, rows durable, agents told.
+"""The one thread that decides: news in, plan, rows on their way to the store.
 
 Whatever changes the world comes as `News` and waits in line for the next turn. A turn takes all that is there, decides,
-and writes what follows in one transaction; only then is anyone told, so that what was told is never lost. While the
-store is down the same rows are tried again and nothing more is decided.
+and hands over what follows to be written in one transaction (muster.server.settling); only then is anyone told, so that
+what was told is never lost. The next turn is decided meanwhile, and written after it. While the store is down the same
+rows are tried again and nothing more is decided.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
 from muster.server.room import Room
+from muster.server.settling import Settling, Turned
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
@@ -35,7 +37,6 @@ from muster.store.writer import Writer
 log = logging.getLogger(__name__)
 
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
-TRY_AGAIN_S = 0.5
 
 _ENDS = (ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
 
@@ -72,7 +73,6 @@ class Counts:
     turns: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: {"decide": 0.0, "write": 0.0})
     actions: Counter[str] = field(default_factory=Counter)
-    is_down: bool = False
 
 
 class Turns:
@@ -95,7 +95,6 @@ class Turns:
         self.board = Board(world)
         self.leases = leases
         self.counts = Counts()
-        self._writer = writer
         self._clock = clock
         self._now_ms = 0
         self._news: list[News] = []
@@ -105,6 +104,7 @@ class Turns:
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
+        self._settling = Settling(writer, self._settled)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -113,17 +113,19 @@ class Turns:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the turn that is under way; news that is left waits for the next start."""
+        """End after the turns that are under way; news that is left waits for the next start."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
+        self._settling.give_up()
         self._thread.join()
+        self._settling.stop()
 
     def put(self, news: News, *, is_durable: bool = False) -> Future[int]:
         """Have something considered in the next turn. While the store is down, only what is durable already."""
         with self._changed:
             refused = self.failure
-            if refused is None and self.counts.is_down and not is_durable:
+            if refused is None and self.is_down and not is_durable:
                 refused = StoreDown("turns wait for it")
             if refused is not None:
                 news.done.set_exception(refused)
@@ -131,6 +133,11 @@ class Turns:
             self._news.append(news)
             self._changed.notify_all()
         return news.done
+
+    @property
+    def is_down(self) -> bool:
+        """Whether turns wait for the store."""
+        return self._settling.is_down
 
     def now_ms(self) -> int:
         """The time, which never goes back."""
@@ -200,8 +207,12 @@ class Turns:
         ]
         return min(silent + ([] if soonest is None else [soonest]), default=None)
 
+    def settle(self) -> None:
+        """Until all turns that were taken are durable."""
+        self._settling.wait()
+
     def take(self, news: Sequence[News]) -> Moment:
-        """One turn."""
+        """One turn; it is durable after `settle`, or when its news is done."""
         now_ms = self.now_ms()
         began = monotonic()
         with self.world.lock:
@@ -220,23 +231,28 @@ class Turns:
             self.board.turn_is_over()
             written.remember(self._memory.changed())
             said = self.reasons.after(moment)
-        decided = monotonic()
-        batch = _batch(news, written, moment, self._recorded(moment, actions, said, len(news), decided - began))
-        seq = self._write(batch)
+            leases = list(written.leases.values())
+            self.leases.decide(leases)
+        self._last_turn = monotonic()
+        took_s = self._last_turn - began
+        self.counts.seconds["decide"] += took_s
+        batch = _batch(news, written, leases, moment, self._recorded(moment, actions, said, len(news), took_s))
         if batch.turn is not None:
             self.reasons.turn += 1
-        self.counts.turns += 1
-        self.counts.seconds["decide"] += decided - began
-        self.counts.seconds["write"] += monotonic() - decided
-        for row in written.leases.values():
-            self.leases.put(row)
-        while self._lost:  # should one be there after all, it must say what it has and stop that
-            self.leases.end_session(self._lost.pop())
-        self._room.end((it.queue, it.kind) for it in written.events if it.kind in FINISHED)
-        for one in news:
-            one.done.set_result(seq)
-        self._last_turn = monotonic()
+        lost, self._lost = self._lost, set()
+        self._settling.put(Turned(batch=batch, news=news, lost=lost))
         return moment
+
+    def _settled(self, turned: Turned, seq: int, took_s: float) -> None:
+        """A turn is durable: whoever waits for it is told."""
+        self.counts.turns += 1
+        self.counts.seconds["write"] += took_s
+        self.leases.settle(turned.batch.leases)
+        for cluster in turned.lost:  # should one be there after all, it must say what it has and stop that
+            self.leases.end_session(cluster)
+        self._room.end((it.queue, it.kind) for it in turned.batch.events if it.kind in FINISHED)
+        for one in turned.news:
+            one.done.set_result(seq)
 
     def _recorded(
         self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float
@@ -257,22 +273,6 @@ class Turns:
             name = self._over.popleft()[1]
             self.world.state.jobs.forget(name)
             self.world.reruns.discard(name)
-
-    def _write(self, batch: Batch) -> int:
-        while True:
-            try:
-                seq = self._writer.put(batch).result()
-            except StoreDown as err:
-                if not self.counts.is_down:
-                    log.error("the store is down, turns wait for it: %s", err)
-                self.counts.is_down = True
-                with self._changed:
-                    self._changed.wait(TRY_AGAIN_S)
-                    if self._is_stopping:
-                        raise
-            else:
-                self.counts.is_down = False
-                return seq
 
     # -- news --------------------------------------------------------------------------------------------
 
@@ -346,12 +346,14 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
         yield ev.JobRequeued(job=row.job, attempt=row.attempt, cause="lost")
 
 
-def _batch(news: Sequence[News], written: Written, moment: Moment, turn: TurnRow | None) -> Batch:
+def _batch(
+    news: Sequence[News], written: Written, leases: Sequence[LeaseRow], moment: Moment, turn: TurnRow | None
+) -> Batch:
     return Batch(
         at_ms=moment.now_ms,
         events=written.events,
         changes=written.changes,
-        leases=list(written.leases.values()),
+        leases=leases,
         things=[*(thing for one in news for thing in one.things), *written.things],
         gone=[*(pair for one in news for pair in one.gone), *written.gone],
         turn=turn,

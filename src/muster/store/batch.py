@@ -16,7 +16,19 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from muster.store.errors import BadBatch
-from muster.store.rows import ENDED, FINISHED, AuditRow, Body, JobChange, JobRow, LeaseRow, NewEvent, Thing, TurnRow
+from muster.store.rows import (
+    ENDED,
+    FINISHED,
+    LEASED,
+    AuditRow,
+    Body,
+    JobChange,
+    JobRow,
+    LeaseRow,
+    NewEvent,
+    Thing,
+    TurnRow,
+)
 
 CHANGEABLE = ("state", "attempt", "priority", "priority_class", "start_ms", "end_ms", "failures", "cluster", "reason")
 
@@ -118,10 +130,17 @@ def changes_by_columns(batches: Iterable[Batch]) -> Mapping[tuple[str, ...], lis
     return {tuple(compress(CHANGEABLE, is_set)): rows for is_set, rows in together.items() if any(is_set)}
 
 
-def lease_rows(batches: Iterable[Batch]) -> list[tuple[Any, ...]]:
-    """Rows of the table `lease`, the last of each key."""
-    last = {(lease.job, lease.attempt): lease for batch in batches for lease in batch.leases}
-    return [_lease_row(lease) for lease in last.values()]
+def lease_rows(batches: Iterable[Batch]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Rows of the table `lease`, the last of each key: those that are new, most likely, and the others."""
+    begun: dict[tuple[str, int], LeaseRow] = {}
+    changed: dict[tuple[str, int], LeaseRow] = {}
+    for batch in batches:
+        for lease in batch.leases:
+            key = (lease.job, lease.attempt)
+            (begun if lease.state == LEASED or key in begun else changed)[key] = lease
+    for key in begun.keys() & changed.keys():
+        del changed[key]  # it began anew
+    return [_lease_row(lease) for lease in begun.values()], [_lease_row(lease) for lease in changed.values()]
 
 
 def things_and_gone(batches: Iterable[Batch]) -> tuple[list[tuple[str, str, str]], list[tuple[str, str]]]:

@@ -46,6 +46,22 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> N
         connection.exec_driver_sql(f"{into} VALUES ({marks}) {conflict}", _tuples(rows))
 
 
+def replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
+    """As `upsert`, for rows that are there already, most likely: then PostgreSQL has half the work."""
+    if not rows or connection.dialect.name != "postgresql":
+        upsert(connection, table, rows)
+        return
+    columns = [column.name for column in table.columns]
+    keys = [column.name for column in table.primary_key]
+    changed = ", ".join(f"{name} = x.{name}" for name in columns if name not in keys)
+    same = " AND ".join(f"{table.name}.{key} = x.{key}" for key in keys)
+    found = connection.exec_driver_sql(
+        f"UPDATE {table.name} SET {changed} FROM {_unfolded(table, columns)} WHERE {same}", (_document(columns, rows),)
+    )
+    if found.rowcount != len(rows):
+        upsert(connection, table, rows)
+
+
 def update(connection: sa.Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Change these columns of the rows that are there. A row begins with the table's key, then come the columns."""
     if not rows:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 FINISHED = ("succeeded", "failed", "cancelled")  # states of a job that nothing follows
-ENDED = "ended"  # the state of a lease that nothing follows
+LEASED, ENDED = "leased", "ended"  # the state of a lease that begins, and the one that nothing follows
 
 Body = Mapping[str, Any]
 

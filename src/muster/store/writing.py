@@ -36,7 +36,7 @@ def write_all(connection: sa.Connection, batches: Sequence[Batch]) -> list[int]:
 
     bulk.insert(connection, EVENT, list(event_rows(batches, first)))
     _write_jobs(connection, batches, first)
-    bulk.upsert(connection, LEASE, lease_rows(batches))
+    _write_leases(connection, batches)
     _write_things(connection, batches)
     bulk.insert(connection, TURN, turn_rows(turns, last_turn - len(turns) + 1))
     bulk.insert(connection, AUDIT, audit_rows(audit, last_audit - len(audit) + 1))
@@ -77,6 +77,12 @@ def _write_jobs(connection: sa.Connection, batches: Sequence[Batch], first: int)
     bulk.insert(connection, STANDING, [standing_row(job, seq) for job, seq in jobs])
     for columns, rows in changes_by_columns(batches).items():
         bulk.update(connection, STANDING, columns, rows)
+
+
+def _write_leases(connection: sa.Connection, batches: Sequence[Batch]) -> None:
+    begun, changed = lease_rows(batches)
+    bulk.upsert(connection, LEASE, begun)
+    bulk.replace(connection, LEASE, changed)
 
 
 def _write_things(connection: sa.Connection, batches: Sequence[Batch]) -> None:

@@ -37,7 +37,7 @@ async def health(desk: Desk) -> Response:
     """Whether the server takes turns and its store can be reached."""
     if desk.turns.failure is not None:
         return PlainTextResponse("turns have stopped: see the log\n", status_code=503)
-    if desk.turns.counts.is_down:
+    if desk.turns.is_down:
         return PlainTextResponse("the store cannot be reached\n", status_code=503)
     return PlainTextResponse("ok\n")
 
@@ -56,7 +56,7 @@ def status(desk: Desk, _who: Asking) -> ServerStatus:
         version=__version__,
         turns=counts.turns,
         last_event=desk.store.last_seq(),
-        store_down=counts.is_down,
+        store_down=desk.turns.is_down,
         paused=desk.world.is_paused,
         preemption=desk.policy.preemption.value,
         most_jobs=desk.limits.most_jobs,

@@ -1,0 +1,122 @@
+"""Turns become durable, one after the other, while the next one is decided.
+
+At most one waits to be written: whoever decides faster than the store writes waits with the next. A store that is down
+is tried again with the same rows, so that turns are in it in the order in which they were decided, without a gap.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from threading import Condition, Thread
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from muster.store.batch import Batch
+from muster.store.errors import StoreDown
+from muster.store.writer import Writer
+
+if TYPE_CHECKING:
+    from muster.server.turns import News
+
+log = logging.getLogger(__name__)
+
+TRY_AGAIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """A turn that was decided: its rows, what it was about, and the clusters that it gave up."""
+
+    batch: Batch
+    news: Sequence[News]
+    lost: Collection[str] = ()
+
+
+class Settling:
+    """Writes turns from the first `put` until `stop`.
+
+    Calls `settled` with each that is durable, its number and the seconds that took. What goes wrong comes out of the
+    next `put`.
+    """
+
+    def __init__(self, writer: Writer, settled: Callable[[Turned, int, float], None]) -> None:
+        self._writer = writer
+        self._settled = settled
+        self._turned: Turned | None = None
+        self._changed = Condition()
+        self._is_stopping = False
+        self._failure: BaseException | None = None
+        self._gives_up = False
+        self.is_down = False
+        self._thread = Thread(target=self._loop, name="settling", daemon=True)
+
+    def give_up(self) -> None:
+        """Do not wait any longer for a store that is down."""
+        with self._changed:
+            self._gives_up = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End after what was put is written."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def wait(self) -> None:
+        """Until all that was put is durable. Raises what went wrong."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._turned is None or self._failure is not None)
+            if self._failure is not None:
+                raise self._failure
+
+    def put(self, turned: Turned) -> None:
+        """Have a turn written, after the one before it. Raises what went wrong with that."""
+        with self._changed:
+            self.wait()
+            if self._thread.ident is None:
+                self._thread.start()
+            self._turned = turned
+            self._changed.notify_all()
+
+    def _loop(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._turned is not None or self._is_stopping)
+                turned = self._turned
+            if turned is None:
+                return
+            try:
+                began = monotonic()
+                seq = self._write(turned.batch)
+                self._settled(turned, seq, monotonic() - began)
+            except BaseException as err:
+                for one in turned.news:
+                    if not one.done.done():
+                        one.done.set_exception(err)
+                with self._changed:
+                    self._failure = err
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                self._turned = None
+                self._changed.notify_all()
+
+    def _write(self, batch: Batch) -> int:
+        while True:
+            try:
+                seq = self._writer.put(batch).result()
+            except StoreDown as err:
+                if not self.is_down:
+                    log.error("the store is down, turns wait for it: %s", err)
+                self.is_down = True
+                with self._changed:
+                    if self._gives_up:
+                        raise
+                    self._changed.wait(TRY_AGAIN_S)
+            else:
+                self.is_down = False
+                return seq
