@@ -81,6 +81,7 @@ class Bench:
         turns = self.service.turns
         waiting, turns._news = turns._news, []
         turns.take([*waiting, *news])
+        turns.settle()
 
     def close(self) -> None:
         """Let go of the store."""

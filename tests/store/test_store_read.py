@@ -142,6 +142,17 @@ def test_leases_are_found_by_cluster_and_state(store, asked, found):
     assert [lease.name for lease in store.leases(**asked)] == found
 
 
+def test_attempts_that_have_not_ended_or_did_since_a_moment_are_streamed(store):
+    ends = {"early": 5, "then": 10, "late": 15}
+    store.write(submitted(*ends, "runs"))
+    leases = [a_lease(job, state="ended", changed_ms=at_ms) for job, at_ms in ends.items()]
+    store.write(Batch(at_ms=20, leases=[*leases, a_lease("runs", state="running", changed_ms=1)]))
+
+    found = sorted(store.attempts(10), key=lambda row: row.job)
+
+    assert found == [store.lease(job, 1) for job in ("late", "runs", "then")]
+
+
 def test_who_waits_is_woken_by_the_next_event(store):
     seen = []
     waiting = threading.Thread(target=lambda: seen.append(store.wait(0, 60)))
