@@ -118,7 +118,8 @@ class Turns:
             self._is_stopping = True
             self._changed.notify_all()
         self._settling.give_up()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._settling.stop()
 
     def put(self, news: News, *, is_durable: bool = False) -> Future[int]:
