@@ -22,7 +22,7 @@ from muster.local import records
 from muster.local.memory import Group, inside
 from muster.local.processes import BOOT, adopt_orphans, descendants, die_with_parent, kill_all, resident, started
 
-WATCHHELD_BACK_S = 0.2  # how much memory a task holds, where no control group does
+WATCH_EVERY_S = 0.2  # how much memory a task holds, where no control group does
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # exit codes, as shells have them
 
 EXITED, STOPPED, TIME_LIMIT, OUT_OF_MEMORY, NOT_STARTED, LOST = (
@@ -194,11 +194,11 @@ class Task:
         moments = [3600.0]
         now = time.monotonic()
         if self._ending is not None:
-            moments.append(self._ending.kill_at - now if self._ending.kill_at > now else WATCHHELD_BACK_S)
+            moments.append(self._ending.kill_at - now if self._ending.kill_at > now else WATCH_EVERY_S)
         elif limit_at is not None:
             moments.append(limit_at - now)
         if self._limit and self._group is None:
-            moments.append(WATCHHELD_BACK_S)
+            moments.append(WATCH_EVERY_S)
         return max(min(moments), 0.0)
 
     def _stop(self) -> None:
