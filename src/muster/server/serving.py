@@ -18,7 +18,7 @@ from muster.server.configuration import Configuration
 from muster.server.service import Service
 from muster.store.store import Store
 
-SWITCH_S = 0.0003  # for which a thread may keep others waiting: small answers must not wait long for big turns
+SWITCH_S = 0.001  # for which a thread may keep others waiting: small answers must not wait long for big turns
 LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
 
 
