@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Protocol
 
+from muster.engine.race.quota import held_back
 from muster.engine.race.words import wasted_gpu_ms
 from muster.model import events as ev
+from muster.model.jobs import Job
 from muster.model.names import NameKey, name_key
+from muster.model.queues import Queue
 from muster.model.race import POLL_MS, CancelAt, Ended, Race, RaceAction, Result, Sighting, SubmitTo, Won
+from muster.model.resources import NOTHING, total
 from muster.state.races import Key
 from muster.state.state import State
 
@@ -65,7 +69,7 @@ class Racing:
             yield from self._act(now_ms)
             yield from self._plan_next(key, now_ms)
         for job in sorted(self.state.races.line.values(), key=lambda job: job.order):
-            if self.state.may_begin_race(job):
+            if _may_begin(self.state, job):
                 key = (job.id, self.state.jobs[job.id].attempts + 1)
                 yield ev.RaceBegan(job=key[0], attempt=key[1])
                 yield from self._act(now_ms)
@@ -121,7 +125,7 @@ class Racing:
         match action.result:
             case Result.SUCCEEDED:
                 yield ev.JobSucceeded(job=action.job, attempt=action.attempt)
-            case Result.FAILED if self.state.retries_left(action.job) > 0:
+            case Result.FAILED if _retries_left(self.state, action.job) > 0:
                 yield ev.JobRequeued(job=action.job, attempt=action.attempt, cause="failed")
             case Result.FAILED:
                 yield ev.JobFailed(job=action.job, attempt=action.attempt, cause=action.cause)
@@ -135,3 +139,24 @@ _FAR_MS = 1 << 61  # nothing is due
 def _poll_at(race: Race, from_ms: int) -> int:
     """The first poll of the race at or after a moment."""
     return race.began_ms + max(-(-(from_ms - race.began_ms) // POLL_MS), 0) * POLL_MS
+
+
+def _may_begin(state: State, job: Job) -> bool:
+    """Whether cordon and quotas let a raced job begin; if not, `races.blocked` says why."""
+    books, user = state.books.get(job.queue), state.users.get(job.user)
+    queue, by_queue = Queue(name=job.queue), NOTHING
+    if books is not None:
+        queue, by_queue = books.queue, books.started() + books.raced()
+    by_user = [state.users.held(job.user)]
+    for pending in (it.job for it in state.pending.values()):
+        by_queue = by_queue + pending.profile.least if pending.queue == job.queue else by_queue
+        by_user += [pending.profile.least] if pending.user == job.user else []
+    waiting = held_back(state.races.asks(job.id), queue, by_queue, user, total(by_user))
+    if waiting is not None:
+        state.races.blocked[job.id] = waiting
+    return waiting is None
+
+
+def _retries_left(state: State, job_id: str) -> int:
+    """How many more of its own failures a raced job is forgiven."""
+    return state.races.job(job_id).retries - state.jobs[job_id].failures

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Protocol
 
 from muster.engine.columns import Columns
-from muster.engine.race.quota import held_back
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
@@ -24,7 +23,7 @@ from muster.model.made import Made
 from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.queues import Queue
-from muster.model.resources import NOTHING, Resources, total
+from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import Held, Snapshot
 from muster.model.width import Serving
 from muster.state.books import Books
@@ -480,25 +479,6 @@ class State:
         self.users.start(job.user, measure.resources, sign)
 
     # -- races -----------------------------------------------------------------------------------------
-
-    def may_begin_race(self, job: Job) -> bool:
-        """Whether cordon and quotas let a raced job begin; if not, `races.blocked` says why."""
-        books, user = self.books.get(job.queue), self.users.get(job.user)
-        queue, by_queue = Queue(name=job.queue), NOTHING
-        if books is not None:
-            queue, by_queue = books.queue, books.started() + books.raced()
-        by_user = [self.users.held(job.user)]
-        for pending in (it.job for it in self.pending.values()):
-            by_queue = by_queue + pending.profile.least if pending.queue == job.queue else by_queue
-            by_user += [pending.profile.least] if pending.user == job.user else []
-        waiting = held_back(self.races.asks(job.id), queue, by_queue, user, total(by_user))
-        if waiting is not None:
-            self.races.blocked[job.id] = waiting
-        return waiting is None
-
-    def retries_left(self, job_id: str) -> int:
-        """How many more of its own failures a job is forgiven."""
-        return self._job(job_id).retries - self.jobs[job_id].failures
 
     def _begin_race(self, job_id: str, attempt: int) -> None:
         job = self.races.begin(job_id, attempt, self.now_ms)
