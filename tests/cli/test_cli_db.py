@@ -52,12 +52,12 @@ def test_check_says_that_all_is_well(filled):
 def test_check_says_what_is_wrong_and_fails(filled):
     engine = sa.create_engine(filled)
     with engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM event WHERE seq = 1"))
+        connection.execute(sa.text("DELETE FROM page"))
     engine.dispose()
 
     done = muster("check", "--db", filled)
 
-    assert (done.exit_code, done.stdout) == (1, "of the events 1 to 2 there are 1, not 2\n")
+    assert (done.exit_code, done.stdout) == (1, "of the events 1 to 2 there are 0, not 2\n")
 
 
 def test_backup_copies_what_is_there(filled, tmp_path):

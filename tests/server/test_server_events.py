@@ -81,7 +81,7 @@ def test_a_cursor_older_than_what_is_kept_is_answered_with_410(tmp_path: Path) -
         site.queue("a")
         site.agent()
         site.wait(site.submit({"name": "x", "queue": "a", "cpu": 1}), "succeeded")
-        while site.ask("GET", "/jobs")["jobs"]:  # until it is forgotten
+        while site.ask("GET", "/jobs")["jobs"] or read(site):  # until it is forgotten, and so are its events
             site.ask("GET", "/status")
 
         error = site.ask("GET", "/events?after=1", status=410)["error"]

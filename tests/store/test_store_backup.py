@@ -113,8 +113,8 @@ def test_a_server_that_is_gone_leaves_no_file_behind(tmp_path):
 @pytest.mark.parametrize(
     "damage, said",
     [
-        pytest.param("DELETE FROM event WHERE seq = 2", "of the events 1 to 3 there are 2, not 3", id="a lost event"),
-        pytest.param("UPDATE counter SET event = 1", "table event has number 3", id="a counter that went back"),
+        pytest.param("DELETE FROM page WHERE last = 2", "of the events 1 to 3 there are 1, not 3", id="a lost page"),
+        pytest.param("UPDATE counter SET event = 1", "table page has number 3", id="a counter that went back"),
         pytest.param("DELETE FROM standing WHERE job = 'a'", "how job a stands is missing", id="half a job"),
         pytest.param("UPDATE standing SET seq = 7 WHERE job = 'b'", "job b stands in another place", id="two places"),
         pytest.param("UPDATE standing SET end_ms = 1", "job b has an end and has not finished", id="an end too many"),

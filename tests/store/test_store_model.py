@@ -64,7 +64,8 @@ class Model:
     """The rules once more, plainly."""
 
     def __init__(self):
-        self.events, self.jobs, self.leases, self.things = [], {}, {}, {}
+        self.pages, self.jobs, self.leases, self.things = [], {}, {}, {}
+        self.histories = {}
         self.last = self.forgotten = 0
 
     def batch(self, step, at_ms):
@@ -88,11 +89,11 @@ class Model:
         )
 
     def write(self, batch):
-        first = {}
+        first, page = {}, []
         for event in batch.events:
             self.last += 1
             first.setdefault(event.job, self.last)
-            self.events.append(
+            page.append(
                 EventRow(
                     seq=self.last,
                     at_ms=batch.at_ms,
@@ -103,8 +104,14 @@ class Model:
                     job_set=event.job_set,
                 )
             )
+        if page:
+            self.pages.append(page)
         for job in batch.jobs:
             self.jobs[job.id] = replace(job, seq=first[job.id])
+            self.histories[job.id] = []
+        for event in page:
+            if event.job in self.jobs:
+                self.histories[event.job].append(event)
         for change in batch.changes:
             if change.id in self.jobs:
                 named = {name: getattr(change, name) for name in change.__slots__}
@@ -129,17 +136,14 @@ class Model:
         }
         self.jobs = {id: job for id, job in self.jobs.items() if id not in leaving}
         self.leases = {key: lease for key, lease in self.leases.items() if lease.job not in leaving}
-        stays = [
-            event.job not in leaving and (event.job in self.jobs or event.at_ms >= before_ms) for event in self.events
-        ]
-        gone = [event.seq for event, it_stays in zip(self.events, stays, strict=True) if not it_stays]
-        self.forgotten = max([self.forgotten, *gone])
-        self.events = list(itertools.compress(self.events, stays))
+        self.histories = {id: events for id, events in self.histories.items() if id not in leaving}
+        while self.pages and self.pages[0][0].at_ms < before_ms:
+            self.forgotten = self.pages.pop(0)[-1].seq
 
     def everything(self):
         jobs = sorted(self.jobs.values(), key=lambda job: -job.seq)
         return {
-            "events": [event for event in self.events if event.seq > self.forgotten],
+            "events": [event for page in self.pages for event in page],
             "jobs": jobs,
             "unfinished": [job for job in jobs[::-1] if job.state not in FINISHED],
             "leases": [lease for _, lease in sorted(self.leases.items())],
@@ -171,7 +175,7 @@ def agree(url, steps, *, together):
             told = everything(store)
             assert {name: told[name] for name in model.everything()} == model.everything()
             for name in JOBS:
-                assert store.events(0, 100, job=name) == [event for event in model.events if event.job == name]
+                assert store.events(0, 100, job=name) == model.histories.get(name, [])
         assert store.check() == []
     finally:
         store.close()

@@ -9,7 +9,7 @@ import pytest
 from store_rows import a_job, a_lease, finished, happened, submitted
 
 from muster.store.errors import StoreDown
-from muster.store.rows import JobQuery
+from muster.store.rows import JobQuery, NewEvent
 from muster.store.store import Batch, Store
 
 
@@ -104,13 +104,31 @@ def test_clients_ids_are_looked_up_together(filled):
 )
 def test_events_are_filtered(store, asked, kinds):
     store.write(Batch(at_ms=1, events=happened("i", kind="a", queue="q1", job_set="s1"), jobs=[a_job("i")]))
-    store.write(Batch(at_ms=2, events=happened("j", kind="b", queue="q1")))
+    store.write(Batch(at_ms=2, events=happened("j", kind="b", queue="q1"), jobs=[a_job("j")]))
     store.write(Batch(at_ms=3, events=happened("i", kind="c", job_set="s1")))
     store.write(Batch(at_ms=4, events=happened("j", kind="d")))
 
     assert [event.kind for event in store.events(0, 10, **asked)] == kinds
     assert [event.kind for event in store.events(0, 1, **asked)] == kinds[:1]
     assert [event.kind for event in store.events(1, 10, **asked)] == [kind for kind in kinds if kind != "a"]
+
+
+def test_what_happened_to_a_job_before_it_came_is_not_about_it(store):
+    store.write(Batch(at_ms=1, events=happened("j", kind="unheard of")))
+    store.write_all([Batch(at_ms=2, events=happened("j", kind="nor this")), submitted("j", at_ms=3)])
+
+    assert [event.kind for event in store.events(0, 10)] == ["unheard of", "nor this", "submitted"]
+    assert [event.kind for event in store.events(0, 10, job="j")] == ["submitted"]
+
+
+def test_many_events_of_one_moment_are_read_from_anywhere(store):
+    store.write(Batch(at_ms=1, events=[NewEvent(kind=str(number), body={}) for number in range(1, 2_502)]))
+    store.write(Batch(at_ms=2, events=happened("j", kind="last")))
+
+    for after, limit, first, last in ((0, 5_000, 1, 2_502), (999, 2, 1_000, 1_001), (2_500, 10, 2_501, 2_502)):
+        found = store.events(after, limit)
+        assert [event.seq for event in found] == list(range(first, last + 1))
+        assert [event.kind for event in found[:-1]] == [str(event.seq) for event in found[:-1]]
 
 
 def test_events_of_a_job_set_begin_with_its_first_job(store):

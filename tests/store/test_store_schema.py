@@ -77,6 +77,38 @@ def test_an_older_database_is_upgraded_with_what_it_holds(empty_url, engine, lat
         assert everything(store) == before
 
 
+def test_events_of_the_first_schema_move_into_pages_and_histories(empty_url, engine):
+    schema.upgrade(engine, to="0001")
+    rows = [  # seq, at_ms, kind, job: "a" is there and "b" has left, so that only events from 3 on are kept for all
+        (1, 1, "submitted", "a"),
+        (3, 2, "started", "a"),
+        (4, 2, "noted", ""),
+        (5, 3, "succeeded", "b"),
+    ]
+    with engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO job VALUES ('a', 1, NULL, 'q', 's', 'ann', 1, '{}')"))
+        connection.execute(
+            sa.text("INSERT INTO standing VALUES ('a', 1, 'q', 'running', 1, 0, 0, 2, NULL, 0, 'c', '')")
+        )
+        for seq, at_ms, kind, job in rows:
+            connection.execute(
+                sa.text("INSERT INTO event VALUES (:seq, :at_ms, :kind, :job, 'q', 's', :body)"),
+                {"seq": seq, "at_ms": at_ms, "kind": kind, "job": job, "body": f'{{"is": {seq}}}'},
+            )
+        connection.execute(sa.text("UPDATE counter SET event = 5"))
+        connection.execute(sa.text("UPDATE forgotten SET event = 2, swept = 2"))
+
+    with closing(Store.open(empty_url)) as store:
+        told = [(event.seq, event.at_ms, event.kind, event.job, event.body["is"]) for event in store.events(2, 10)]
+        assert told == [(*row, row[0]) for row in rows[1:]]
+        assert [(event.seq, event.queue, event.job_set) for event in store.events(0, 10, job="a")] == [
+            (1, "q", "s"),
+            (3, "q", "s"),
+        ]
+        assert store.check() == []
+        assert store.write(submitted("c")) == 6
+
+
 def test_an_upgrade_that_fails_changes_nothing(empty_url, engine, later):
     Store.open(empty_url).close()
     broken = (later / "versions" / "s9999_later.py").read_text() + "    op.execute('SELECT nonsense FROM nowhere')\n"

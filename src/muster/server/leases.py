@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from threading import RLock
 from typing import Any
 
 from msgspec.structs import replace
 
 from muster.agent.protocol import Report
-from muster.store.rows import LeaseRow
+from muster.store.rows import LeaseChange, LeaseRow
 
 LEASED, ACCEPTED, RUNNING, STOPPING, ENDED = "leased", "accepted", "running", "stopping", "ended"
+
+NOTED_MS = 5_000  # for which what an agent said of an attempt that goes on may wait to be written
 
 Key = tuple[str, int]
 """A job and the number of its attempt."""
@@ -48,6 +51,7 @@ class Leases:
         self.woken: Callable[[str], None] | None = None  # called with a cluster that has something to be told
         self._lock = RLock()  # turns change leases while agents ask for theirs
         self._unsettled: Counter[Key] = Counter()  # changes that are not durable yet
+        self._noted: dict[Key, int] = {}  # what only we know of so far, by when we heard of it
         for row in sorted(rows, key=lambda row: (row.job, row.attempt)):
             self.put(row)
 
@@ -67,14 +71,42 @@ class Leases:
             else:
                 untold.pop(key, None)
 
+    def note(self, row: LeaseRow, now_ms: int) -> None:
+        """An agent said of an attempt that it goes on. It would say so again: that need not be written at once.
+
+        Most attempts of short jobs are over before it is, and are written once less.
+        """
+        with self._lock:
+            self.put(row)
+            self._noted.setdefault((row.job, row.attempt), now_ms)
+
+    def as_noted(self, row: LeaseRow) -> LeaseRow:
+        """A lease that was found written down, with what its agent said since."""
+        key = (row.job, row.attempt)
+        with self._lock:
+            return self.live[key] if key in self._noted else row
+
+    def noted(self, now_ms: int) -> list[LeaseRow]:
+        """Leases of which something has waited long enough to be written."""
+        with self._lock:
+            old = takewhile(lambda noted: noted[1] + NOTED_MS <= now_ms, self._noted.items())
+            return [self.live[key] for key, _ in old]
+
+    def noted_due_ms(self) -> int | None:
+        """When the next of these will have waited long enough."""
+        with self._lock:
+            return next((heard_ms + NOTED_MS for heard_ms in self._noted.values()), None)
+
     def decide(self, rows: Collection[LeaseRow]) -> None:
         """A turn makes and changes leases. Turns know them from now on; agents are told once they are settled."""
         with self._lock:
             for row in rows:
-                self._unsettled[row.job, row.attempt] += 1
+                key = (row.job, row.attempt)
+                self._unsettled[key] += 1
+                self._noted.pop(key, None)
                 self.put(row)
 
-    def settle(self, rows: Collection[LeaseRow]) -> None:
+    def settle(self, rows: Collection[LeaseRow | LeaseChange]) -> None:
         """What was decided about these is durable."""
         with self._lock:
             for row in rows:
@@ -88,6 +120,7 @@ class Leases:
 
     def _end(self, key: Key) -> None:
         row = self.live.pop(key, None)
+        self._noted.pop(key, None)
         if row is None:
             return
         self._untold[row.cluster].pop(key, None)

@@ -20,7 +20,7 @@ from typing import Any
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
-from muster.server.leases import ENDED, Leases, reported
+from muster.server.leases import ACCEPTED, ENDED, RUNNING, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
@@ -31,7 +31,7 @@ from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import FINISHED, AuditRow, LeaseRow, Thing, TurnRow
+from muster.store.rows import FINISHED, AuditRow, LeaseChange, LeaseRow, Thing, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms()]
+            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms(), self.leases.noted_due_ms()]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -220,6 +220,8 @@ class Turns:
             written = Written(self.leases, now_ms, self.world.state)
             happened = [event for one in news for event in self._events_of(one, written, now_ms)]
             happened += self._losses(written, now_ms)
+            for row in self.leases.noted(now_ms):
+                written.put(written.lease(row.job, row.attempt) or row)
             queues = self._queues_of(happened)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
             written.add_all(
@@ -232,12 +234,14 @@ class Turns:
             self.board.turn_is_over()
             written.remember(self._memory.changed())
             said = self.reasons.after(moment)
-            leases = list(written.leases.values())
-            self.leases.decide(leases)
+            leases, lease_changes = written.lease_rows()
+            self.leases.decide(written.leases.values())
         self._last_turn = monotonic()
         took_s = self._last_turn - began
         self.counts.seconds["decide"] += took_s
-        batch = _batch(news, written, leases, moment, self._recorded(moment, actions, said, len(news), took_s))
+        batch = _batch(
+            news, written, leases, lease_changes, moment, self._recorded(moment, actions, said, len(news), took_s)
+        )
         if batch.turn is not None:
             self.reasons.turn += 1
         lost, self._lost = self._lost, set()
@@ -248,7 +252,7 @@ class Turns:
         """A turn is durable: whoever waits for it is told."""
         self.counts.turns += 1
         self.counts.seconds["write"] += took_s
-        self.leases.settle(turned.batch.leases)
+        self.leases.settle([*turned.batch.leases, *turned.batch.lease_changes])
         for cluster in turned.lost:  # should one be there after all, it must say what it has and stop that
             self.leases.end_session(cluster)
         self._room.end((it.queue, it.kind) for it in turned.batch.events if it.kind in FINISHED)
@@ -287,7 +291,11 @@ class Turns:
         for report in one.heard.reports:
             row = written.lease(report.job, report.attempt)
             if row is not None and row.cluster == one.heard.cluster and row.state != ENDED:
-                written.put(after := reported(row, report, now_ms))
+                after = reported(row, report, now_ms)
+                if after.state in (ACCEPTED, RUNNING) and (report.job, report.attempt) not in written.leases:
+                    self.leases.note(after, now_ms)
+                else:
+                    written.put(after)
                 yield from _meaning(row, after, report)
         if one.heard.is_all:
             lost = self.leases.of_cluster(one.heard.cluster)
@@ -348,13 +356,19 @@ def _meaning(row: LeaseRow, after: LeaseRow, report: Report) -> Iterable[ev.Even
 
 
 def _batch(
-    news: Sequence[News], written: Written, leases: Sequence[LeaseRow], moment: Moment, turn: TurnRow | None
+    news: Sequence[News],
+    written: Written,
+    leases: Sequence[LeaseRow],
+    lease_changes: Sequence[LeaseChange],
+    moment: Moment,
+    turn: TurnRow | None,
 ) -> Batch:
     return Batch(
         at_ms=moment.now_ms,
         events=written.events,
         changes=written.changes,
         leases=leases,
+        lease_changes=lease_changes,
         things=[*(thing for one in news for thing in one.things), *written.things],
         gone=[*(pair for one in news for pair in one.gone), *written.gone],
         turn=turn,

@@ -14,7 +14,7 @@ from muster.server.memory import attempt_body, evicted_thing
 from muster.server.usage import widened, widths_at_start
 from muster.state.state import State
 from muster.state.telling import told
-from muster.store.rows import JobChange, LeaseRow, NewEvent, Thing
+from muster.store.rows import JobChange, LeaseChange, LeaseRow, NewEvent, Thing
 
 _STATES = {ev.JobSucceeded: "succeeded", ev.JobFailed: "failed", ev.JobCancelled: "cancelled"}
 
@@ -100,6 +100,28 @@ class Written:
     def lease(self, job: str, attempt: int) -> LeaseRow | None:
         """A lease as it is by now."""
         return self.leases.get((job, attempt)) or self._known.live.get((job, attempt))
+
+    def lease_rows(self) -> tuple[list[LeaseRow], list[LeaseChange]]:
+        """The leases to write: whole those that are new or have other places, of the others what changed."""
+        whole: list[LeaseRow] = []
+        changed: list[LeaseChange] = []
+        for key, row in self.leases.items():
+            before = self._known.live.get(key)
+            if before is None or before.spec is not row.spec:
+                whole.append(row)
+            else:
+                changed.append(
+                    LeaseChange(
+                        job=row.job,
+                        attempt=row.attempt,
+                        cluster=row.cluster,
+                        state=row.state,
+                        reason=row.reason,
+                        result=row.result,
+                        changed_ms=row.changed_ms,
+                    )
+                )
+        return whole, changed
 
     def _tell(self, event: ev.Event, queue_of: Mapping[str, tuple[str, str]]) -> None:
         line = told(event)

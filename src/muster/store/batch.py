@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from muster.store.errors import BadBatch
+from muster.store.pages import add_to_histories, numbered, page_rows
 from muster.store.rows import (
     ENDED,
     FINISHED,
@@ -24,6 +25,7 @@ from muster.store.rows import (
     Body,
     JobChange,
     JobRow,
+    LeaseChange,
     LeaseRow,
     NewEvent,
     Thing,
@@ -35,6 +37,7 @@ CHANGEABLE = ("state", "attempt", "priority", "priority_class", "start_ms", "end
 _encoder = msgspec.json.Encoder()
 _values_of = attrgetter(*CHANGEABLE)
 _END = CHANGEABLE.index("end_ms")
+_UNCHANGED = (UNSET,) * len(CHANGEABLE)
 _EMPTY: Body = {}
 
 
@@ -42,8 +45,8 @@ _EMPTY: Body = {}
 class Batch:
     """What happened at one moment and what it changed: written whole or not at all.
 
-    New jobs come before changes, leases and things replace those of the same key, and `gone` names things by kind and
-    name that are there no longer, whatever `things` says.
+    New jobs come before changes, leases and things replace those of the same key, changes of leases come after leases,
+    and `gone` names things by kind and name that are there no longer, whatever `things` says.
     """
 
     at_ms: int
@@ -51,6 +54,7 @@ class Batch:
     jobs: Sequence[JobRow] = ()
     changes: Sequence[JobChange] = ()
     leases: Sequence[LeaseRow] = ()
+    lease_changes: Sequence[LeaseChange] = ()
     things: Sequence[Thing] = ()
     gone: Sequence[tuple[str, str]] = ()
     turn: TurnRow | None = None
@@ -67,13 +71,18 @@ def as_json(body: Body) -> str:
         raise BadBatch(body, f"JSON must be able to say it ({err})", "body") from err
 
 
-def event_rows(batches: Iterable[Batch], first: int) -> Iterator[tuple[Any, ...]]:
-    """Rows of the table `event`, numbered from `first` on."""
-    seq = first
+def pages_and_histories(batches: Iterable[Batch], first: int) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+    """Rows of the table `page` with all events, numbered from `first` on; and what each job's history gains."""
+    pages: list[tuple[Any, ...]] = []
+    histories: dict[str, str] = {}
     for batch in batches:
-        for event in batch.events:
-            yield seq, batch.at_ms, event.kind, event.job, event.queue, event.job_set, as_json(event.body)
-            seq += 1
+        events = numbered(batch.events, first)
+        pages += page_rows(events, batch.at_ms)
+        for job in batch.jobs:  # what came before it was not about it
+            histories.pop(job.id, None)
+        add_to_histories(histories, events, batch.at_ms)
+        first += len(events)
+    return pages, histories
 
 
 def numbered_jobs(batches: Iterable[Batch], first: int) -> Iterator[tuple[JobRow, int]]:
@@ -95,7 +104,7 @@ def job_row(job: JobRow, seq: int) -> tuple[Any, ...]:
     return job.id, seq, client, job.queue, job.job_set, job.user, job.submit_ms, as_json(job.spec)
 
 
-def standing_row(job: JobRow, seq: int) -> tuple[Any, ...]:
+def standing_row(job: JobRow, seq: int, history: str) -> tuple[Any, ...]:
     """A row of the table `standing`: what changes."""
     return (
         job.id,
@@ -110,37 +119,73 @@ def standing_row(job: JobRow, seq: int) -> tuple[Any, ...]:
         job.failures,
         job.cluster,
         job.reason,
+        history,
     )
 
 
-def changes_by_columns(batches: Iterable[Batch]) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Jobs that change, with what changes; those with the same columns together, as (id, *columns)."""
-    by_job: dict[str, tuple[Any, ...]] = {}
+def changes_by_columns(
+    batches: Iterable[Batch], histories: Mapping[str, str]
+) -> Mapping[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Jobs that change, with what changes and what their `histories` gain; those with the same columns together, as
+    (id, *columns, history)."""
+    by_job: dict[str, tuple[Any, ...]] = dict.fromkeys(histories, _UNCHANGED)
     for batch in batches:
         for place, change in enumerate(batch.changes):
             _check_end(change.state, change.end_ms, f"changes[{place}].end_ms")
-            values, before = _values_of(change), by_job.get(change.id)
+            values, before = _values_of(change), by_job.get(change.id, _UNCHANGED)
             if change.state is not UNSET and change.state not in FINISHED:
                 values = (*values[:_END], None, *values[_END + 1 :])
-            by_job[change.id] = values if before is None else tuple(map(_later, before, values))
+            by_job[change.id] = values if before is _UNCHANGED else tuple(map(_later, before, values))
     together: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
     for job, values in by_job.items():
         is_set = tuple([value is not UNSET for value in values])
-        together.setdefault(is_set, []).append((job, *compress(values, is_set)))
-    return {tuple(compress(CHANGEABLE, is_set)): rows for is_set, rows in together.items() if any(is_set)}
+        together.setdefault(is_set, []).append((job, *compress(values, is_set), histories.get(job, "")))
+    return {tuple(compress(CHANGEABLE, is_set)): rows for is_set, rows in together.items()}
 
 
-def lease_rows(batches: Iterable[Batch]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Rows of the table `lease`, the last of each key: those that are new, most likely, and the others."""
+@dataclass(frozen=True, slots=True)
+class LeaseRows:
+    """Rows of the table `lease`, the last of each key: those that are new, most likely, those that replace what is
+    there, and changes of some columns, as CHANGED_LEASE names them."""
+
+    begun: list[tuple[Any, ...]]
+    replaced: list[tuple[Any, ...]]
+    changed: list[tuple[Any, ...]]
+
+
+CHANGED_LEASE = ("state", "reason", "result", "changed_ms", "held_by")
+
+
+def lease_rows(batches: Iterable[Batch]) -> LeaseRows:
+    """What becomes of leases."""
     begun: dict[tuple[str, int], LeaseRow] = {}
-    changed: dict[tuple[str, int], LeaseRow] = {}
+    replaced: dict[tuple[str, int], LeaseRow] = {}
+    changed: dict[tuple[str, int], LeaseChange] = {}
     for batch in batches:
         for lease in batch.leases:
             key = (lease.job, lease.attempt)
-            (begun if lease.state == LEASED or key in begun else changed)[key] = lease
-    for key in begun.keys() & changed.keys():
-        del changed[key]  # it began anew
-    return [_lease_row(lease) for lease in begun.values()], [_lease_row(lease) for lease in changed.values()]
+            (begun if lease.state == LEASED or key in begun else replaced)[key] = lease
+            changed.pop(key, None)
+        for change in batch.lease_changes:
+            key = (change.job, change.attempt)
+            whole = begun if key in begun else replaced
+            if key in whole:
+                whole[key] = _changed(whole[key], change)
+            else:
+                changed[key] = change
+    for key in begun.keys() & replaced.keys():
+        del replaced[key]  # it began anew
+    return LeaseRows(
+        [_lease_row(lease) for lease in begun.values()],
+        [_lease_row(lease) for lease in replaced.values()],
+        [(change.job, change.attempt, *_changing_columns(change)) for change in changed.values()],
+    )
+
+
+def _changed(lease: LeaseRow, change: LeaseChange) -> LeaseRow:
+    return msgspec.structs.replace(
+        lease, state=change.state, reason=change.reason, result=change.result, changed_ms=change.changed_ms
+    )
 
 
 def things_and_gone(batches: Iterable[Batch]) -> tuple[list[tuple[str, str, str]], list[tuple[str, str]]]:
@@ -171,11 +216,13 @@ def _lease_row(lease: LeaseRow) -> tuple[Any, ...]:
         lease.name,
         lease.state,
         as_json(lease.spec),
-        lease.reason,
-        as_json(lease.result),
-        lease.changed_ms,
-        None if lease.state == ENDED else lease.cluster,
+        *_changing_columns(lease)[1:],
     )
+
+
+def _changing_columns(lease: LeaseRow | LeaseChange) -> tuple[Any, ...]:
+    held_by = None if lease.state == ENDED else lease.cluster
+    return lease.state, lease.reason, as_json(lease.result), lease.changed_ms, held_by
 
 
 def _later(before: object, after: object) -> object:

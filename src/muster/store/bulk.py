@@ -46,6 +46,21 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> N
         connection.exec_driver_sql(f"{into} VALUES ({marks}) {conflict}", _tuples(rows))
 
 
+def insert_or_replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
+    """As `upsert`, for rows that are new, most likely: then PostgreSQL need not unfold a document."""
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        try:
+            with connection.begin_nested():
+                insert(connection, table, rows)
+        except sa.exc.IntegrityError:
+            pass  # some are there
+        else:
+            return
+    upsert(connection, table, rows)
+
+
 def replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
     """As `upsert`, for rows that are there already, most likely: then PostgreSQL has half the work."""
     if not rows or connection.dialect.name != "postgresql":
@@ -62,22 +77,32 @@ def replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> 
         upsert(connection, table, rows)
 
 
-def update(connection: sa.Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Change these columns of the rows that are there. A row begins with the table's key, then come the columns."""
+def update(
+    connection: sa.Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[Row], *, appended: str = ""
+) -> None:
+    """Change these columns of the rows that are there and, if it is named, add to the text of one more.
+
+    A row begins with the table's key, then come the columns, then what is appended.
+    """
     if not rows:
         return
-    (key,) = [column.name for column in table.primary_key]
+    keys = [column.name for column in table.primary_key]
+    more = [appended] if appended else []
     if connection.dialect.name == "postgresql":
-        changed = ", ".join(f"{name} = x.{name}" for name in columns)
-        names = [key, *columns]
+        changed = [f"{name} = x.{name}" for name in columns]
+        changed += [f"{name} = {table.name}.{name} || x.{name}" for name in more]
+        names = [*keys, *columns, *more]
+        same = " AND ".join(f"{table.name}.{key} = x.{key}" for key in keys)
         connection.exec_driver_sql(
-            f"UPDATE {table.name} SET {changed} FROM {_unfolded(table, names)} WHERE {table.name}.{key} = x.{key}",
+            f"UPDATE {table.name} SET {', '.join(changed)} FROM {_unfolded(table, names)} WHERE {same}",
             (_document(names, rows),),
         )
     else:
-        changed = ", ".join(f"{name} = ?" for name in columns)
+        changed = [f"{name} = ?" for name in columns] + [f"{name} = {name} || ?" for name in more]
+        same = " AND ".join(f"{key} = ?" for key in keys)
         connection.exec_driver_sql(
-            f"UPDATE {table.name} SET {changed} WHERE {key} = ?", [(*row[1:], row[0]) for row in rows]
+            f"UPDATE {table.name} SET {', '.join(changed)} WHERE {same}",
+            [(*row[len(keys) :], *row[: len(keys)]) for row in rows],
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from muster.store.rows import ENDED, FINISHED
-from muster.store.tables import AUDIT, COUNTER, EVENT, FORGOTTEN, JOB, LEASE, STANDING, TURN
+from muster.store.tables import AUDIT, COUNTER, FORGOTTEN, JOB, LEASE, PAGE, STANDING, TURN
 
 _SHOWN = 5
 
@@ -34,8 +34,6 @@ def _broken_file(connection: sa.Connection) -> Iterator[str]:
     if said != ["ok"]:
         yield from (f"the file is damaged: {sentence}" for sentence in said)
         return
-    for table, row, parent, _ in connection.execute(sa.text("PRAGMA foreign_key_check")):
-        yield f"row {row} of {table} belongs to a row of {parent} that is not there"
 
 
 def _not_durable(connection: sa.Connection) -> Iterator[str]:
@@ -48,14 +46,13 @@ def _not_durable(connection: sa.Connection) -> Iterator[str]:
 def _wrong_numbers(connection: sa.Connection) -> Iterator[str]:
     counter = connection.execute(sa.select(COUNTER)).one()
     forgotten = connection.execute(sa.select(FORGOTTEN)).one()
-    kept = connection.execute(
-        sa.select(sa.func.count()).select_from(EVENT).where(EVENT.c.seq > forgotten.event)
-    ).scalar_one()
+    in_pages = sa.func.coalesce(sa.func.sum(PAGE.c.last - PAGE.c.first + 1), 0)
+    kept = connection.execute(sa.select(in_pages).where(PAGE.c.first > forgotten.event)).scalar_one()
     wanted = counter.event - forgotten.event
     if kept != wanted:
         yield f"of the events {forgotten.event + 1} to {counter.event} there are {kept}, not {wanted}"
     for table, column, last in (
-        (EVENT, EVENT.c.seq, counter.event),
+        (PAGE, PAGE.c.last, counter.event),
         (TURN, TURN.c.number, counter.turn),
         (AUDIT, AUDIT.c.number, counter.audit),
         (JOB, JOB.c.seq, counter.event),
@@ -76,6 +73,8 @@ def _wrong_jobs(connection: sa.Connection) -> Iterator[str]:
     yield from _named(connection, endless, "job {} has finished and has no end")
     ended = sa.select(STANDING.c.job).where(~has_finished, STANDING.c.end_ms.is_not(None))
     yield from _named(connection, ended, "job {} has an end and has not finished")
+    orphans = sa.select(LEASE.c.job).where(~sa.exists().where(JOB.c.id == LEASE.c.job))
+    yield from _named(connection, orphans, "there is a lease of job {}, and no such job")
     held = sa.select(LEASE.c.job).where(sa.func.coalesce(LEASE.c.held_by, "") != _holder())
     yield from _named(connection, held, "a lease of job {} is marked as held by another cluster than it should be")
 

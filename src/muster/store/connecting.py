@@ -92,7 +92,6 @@ def _sqlite_engine(url: URL) -> sa.Engine:
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
-            "foreign_keys = ON",
             "temp_store = MEMORY",
             "cache_size = -32768",  # KiB
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from muster.store.bulk import is_among
 from muster.store.errors import Expired
+from muster.store.pages import read_history, read_page
 from muster.store.rows import (
     ENDED,
     FINISHED,
@@ -23,10 +25,11 @@ from muster.store.rows import (
     Thing,
     TurnRow,
 )
-from muster.store.tables import AUDIT, COUNTER, EVENT, FORGOTTEN, JOB, LEASE, STANDING, THING, TURN
+from muster.store.tables import AUDIT, COUNTER, FORGOTTEN, JOB, LEASE, PAGE, STANDING, THING, TURN
 
 _decode = msgspec.json.Decoder().decode
 _AT_ONCE = 2_000  # rows fetched together where all are streamed
+_PAGES_AT_ONCE = 8
 
 _JOB_COLUMNS = (
     JOB.c.id,
@@ -63,25 +66,34 @@ def oldest_seq(connection: sa.Connection) -> int:
 
 def events(connection: sa.Connection, after: int, limit: int, *, queue: str, job_set: str, job: str) -> list[EventRow]:
     """The next events that match everything that is not empty."""
-    asked = sa.select(EVENT).where(EVENT.c.seq > after).order_by(EVENT.c.seq).limit(limit)
-    for column, value in ((EVENT.c.queue, queue), (EVENT.c.job_set, job_set), (EVENT.c.job, job)):
-        if value:
-            asked = asked.where(column == value)
-    if job:  # known to the planner only when said: the index of jobs has no events of no job
-        asked = asked.where(EVENT.c.job != "")
-    if job_set and not job:  # its first job tells where its events begin; without one they may be anywhere
-        first = sa.select(sa.func.min(JOB.c.seq)).where(JOB.c.job_set == job_set).scalar_subquery()
-        asked = asked.where(EVENT.c.seq >= sa.func.coalesce(first, 0))
-    rows = [
-        EventRow(seq=seq, at_ms=at_ms, kind=kind, job=of, queue=in_queue, job_set=in_set, body=_decode(body))
-        for seq, at_ms, kind, of, in_queue, in_set, body in connection.execute(asked).all()
-    ]
-    # Looked up after the rows: had some been forgotten in between, this would say so. The events of a job leave
-    # together with the job, so for one job all or none are there.
+    if job:
+        history = connection.scalar(sa.select(STANDING.c.history).where(STANDING.c.job == job)) or ""
+        found = (event for event in read_history(job, history) if event.seq > after)
+        ours = (it for it in found if queue in ("", it.queue) and job_set in ("", it.job_set))
+        return list(islice(ours, limit))
+    start = after
+    if job_set:  # its first job tells where its events begin; without one they may be anywhere
+        start = max(
+            (connection.scalar(sa.select(sa.func.min(JOB.c.seq)).where(JOB.c.job_set == job_set)) or 0) - 1, after
+        )
+    rows = list(islice(_in_pages(connection, start, queue=queue, job_set=job_set), limit))
+    # Looked up after the rows: had some been forgotten in between, this would say so.
     oldest = oldest_seq(connection)
-    if after < oldest - 1 and not job:
+    if after < oldest - 1:
         raise Expired(after, oldest)
     return rows
+
+
+def _in_pages(connection: sa.Connection, after: int, *, queue: str, job_set: str) -> Iterator[EventRow]:
+    """Events in their order, as many as someone takes."""
+    while True:
+        asked = sa.select(PAGE).where(PAGE.c.last > after).order_by(PAGE.c.last).limit(_PAGES_AT_ONCE)
+        pages = connection.execute(asked).all()
+        for last, first, at_ms, body in pages:
+            yield from read_page(first, at_ms, body, after=after, queue=queue, job_set=job_set)
+            after = last
+        if len(pages) < _PAGES_AT_ONCE:
+            return
 
 
 def unfinished(connection: sa.Connection) -> Iterator[JobRow]:

@@ -97,6 +97,18 @@ class LeaseRow(Struct, frozen=True, kw_only=True, gc=False):
     changed_ms: int = 0
 
 
+class LeaseChange(Struct, frozen=True, kw_only=True, gc=False):
+    """What an agent or a turn changes about a lease that is there: all but its specification, which is wide."""
+
+    job: str
+    attempt: int
+    cluster: str
+    state: str
+    reason: str
+    result: Body
+    changed_ms: int
+
+
 class Thing(Struct, frozen=True, kw_only=True, gc=False):
     """A small document with a name: a queue, a cluster, a node, a token, a setting."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-SCHEMA = "0001"  # the newest migration
+SCHEMA = "0003"  # the newest migration
 
 METADATA = sa.MetaData()
 
@@ -27,17 +27,14 @@ def _where(condition: str) -> dict[str, Any]:
     return {"postgresql_where": sa.text(condition), "sqlite_where": sa.text(condition)}
 
 
-EVENT = sa.Table(
-    "event",
+# Events that came together, as muster.store.pages writes them: from the number `first` to the number `last`.
+PAGE = sa.Table(
+    "page",
     METADATA,
-    sa.Column("seq", Key, primary_key=True, autoincrement=False),
+    sa.Column("last", Key, primary_key=True, autoincrement=False),
+    sa.Column("first", Number, nullable=False),
     sa.Column("at_ms", Number, nullable=False),
-    sa.Column("kind", Name, nullable=False),
-    sa.Column("job", Name, nullable=False),
-    sa.Column("queue", Name, nullable=False),
-    sa.Column("job_set", Name, nullable=False),
     sa.Column("body", sa.Text(), nullable=False),
-    sa.Index("event_of_job", "job", "seq", **_where("job <> ''")),
 )
 
 JOB = sa.Table(
@@ -74,14 +71,17 @@ STANDING = sa.Table(
     sa.Column("failures", Number, nullable=False),
     sa.Column("cluster", Name, nullable=False),
     sa.Column("reason", sa.Text(), nullable=False),
+    # Its events, as muster.store.pages writes them: pages leave by age, this stays with the job.
+    sa.Column("history", sa.Text(), nullable=False, server_default=""),
     sa.Index("standing_by_state", "state", "seq"),
     sa.Index("standing_by_end", "end_ms", **_where("end_ms IS NOT NULL")),
 )
 
+# Of a job that is there: whoever writes looks that up for all leases at once, and a job leaves with its leases.
 LEASE = sa.Table(
     "lease",
     METADATA,
-    sa.Column("job", Name, sa.ForeignKey("job.id"), primary_key=True),
+    sa.Column("job", Name, primary_key=True),
     sa.Column("attempt", Number, primary_key=True, autoincrement=False),
     sa.Column("cluster", Name, nullable=False),
     sa.Column("name", Name, nullable=False),
@@ -132,13 +132,12 @@ COUNTER = sa.Table(
     sa.Column("audit", Number, nullable=False),
 )
 
-# One row: the highest number of an event that was forgotten, and up to where old events have been looked at.
+# One row: the highest number of an event that was forgotten.
 FORGOTTEN = sa.Table(
     "forgotten",
     METADATA,
     sa.Column("id", Key, primary_key=True, autoincrement=False),
     sa.Column("event", Number, nullable=False),
-    sa.Column("swept", Number, nullable=False),
 )
 
 LEADER = sa.Table(

@@ -97,4 +97,5 @@ class Writer:
 
 def size(batch: Batch) -> int:
     """About how many rows a batch writes."""
-    return 1 + len(batch.events) + 2 * len(batch.jobs) + len(batch.changes) + len(batch.leases) + len(batch.things)
+    leases = len(batch.leases) + len(batch.lease_changes)
+    return 1 + len(batch.events) + 2 * len(batch.jobs) + len(batch.changes) + leases + len(batch.things)

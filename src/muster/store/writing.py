@@ -8,20 +8,21 @@ import sqlalchemy as sa
 
 from muster.store import bulk
 from muster.store.batch import (
+    CHANGED_LEASE,
     Batch,
     audit_rows,
     changes_by_columns,
-    event_rows,
     job_row,
     lease_rows,
     numbered_jobs,
+    pages_and_histories,
     standing_row,
     things_and_gone,
     turn_rows,
 )
 from muster.store.bulk import is_among
 from muster.store.errors import AlreadyThere, BadBatch
-from muster.store.tables import AUDIT, COUNTER, EVENT, JOB, LEASE, STANDING, THING, TURN
+from muster.store.tables import AUDIT, COUNTER, JOB, LEASE, PAGE, STANDING, THING, TURN
 
 # Put together once: to do so costs SQLAlchemy more than the statement costs the database.
 _TAKE = sa.text(
@@ -40,8 +41,9 @@ def write_all(connection: sa.Connection, batches: Sequence[Batch]) -> list[int]:
     last_event, last_turn, last_audit = _take_numbers(connection, events, len(turns), len(audit))
     first = last_event - events + 1
 
-    bulk.insert(connection, EVENT, list(event_rows(batches, first)))
-    _write_jobs(connection, batches, first)
+    pages, histories = pages_and_histories(batches, first)
+    bulk.insert(connection, PAGE, pages)
+    _write_jobs(connection, batches, first, histories)
     _write_leases(connection, batches)
     _write_things(connection, batches)
     bulk.insert(connection, TURN, turn_rows(turns, last_turn - len(turns) + 1))
@@ -59,10 +61,6 @@ def refused(connection: sa.Connection, batch: Batch, err: sa.exc.DBAPIError) -> 
     clients_there = set(_found(connection, JOB.c.client_id, clients)) | _twice(clients)
     if there or clients_there:
         return AlreadyThere(sorted(there), sorted(clients_there))
-    known = set(_found(connection, JOB.c.id, [lease.job for lease in batch.leases])) | set(ids)
-    for place, lease in enumerate(batch.leases):
-        if lease.job not in known:
-            return BadBatch(lease.job, "must be a job that is there", f"leases[{place}].job")
     return BadBatch(f"{len(batch.events)} events, {len(batch.jobs)} jobs", str(err.orig).strip(), "batch")
 
 
@@ -72,18 +70,40 @@ def _take_numbers(connection: sa.Connection, events: int, turns: int, audit: int
     return taken.event, taken.turn, taken.audit
 
 
-def _write_jobs(connection: sa.Connection, batches: Sequence[Batch], first: int) -> None:
+def _write_jobs(connection: sa.Connection, batches: Sequence[Batch], first: int, histories: dict[str, str]) -> None:
     jobs = list(numbered_jobs(batches, first))
     bulk.insert(connection, JOB, [job_row(job, seq) for job, seq in jobs])
-    bulk.insert(connection, STANDING, [standing_row(job, seq) for job, seq in jobs])
-    for columns, rows in changes_by_columns(batches).items():
-        bulk.update(connection, STANDING, columns, rows)
+    # Their history leaves `histories`: what is left there is added to that of jobs which were there before.
+    bulk.insert(connection, STANDING, [standing_row(job, seq, histories.pop(job.id)) for job, seq in jobs])
+    for columns, rows in changes_by_columns(batches, histories).items():
+        bulk.update(connection, STANDING, columns, rows, appended="history")
 
 
 def _write_leases(connection: sa.Connection, batches: Sequence[Batch]) -> None:
-    begun, changed = lease_rows(batches)
-    bulk.upsert(connection, LEASE, begun)
-    bulk.replace(connection, LEASE, changed)
+    _check_jobs_of(connection, batches)
+    rows = lease_rows(batches)
+    bulk.insert_or_replace(connection, LEASE, rows.begun)
+    bulk.replace(connection, LEASE, rows.replaced)
+    bulk.update(connection, LEASE, CHANGED_LEASE, rows.changed)
+
+
+def _check_jobs_of(connection: sa.Connection, batches: Sequence[Batch]) -> None:
+    """Leases are of jobs that are there. Asked once for all: a foreign key asks for each, and again when jobs leave."""
+    wanted = {lease.job for batch in batches for lease in batch.leases}
+    if not wanted:
+        return
+    many = connection.scalar(
+        sa.select(sa.func.count()).select_from(JOB).where(is_among(connection, JOB.c.id, list(wanted)))
+    )
+    if many != len(wanted):
+        known = set(_found(connection, JOB.c.id, list(wanted)))
+        at, lost = next(
+            (place, lease.job)
+            for batch in batches
+            for place, lease in enumerate(batch.leases)
+            if lease.job not in known
+        )
+        raise BadBatch(lost, "must be a job that is there", f"leases[{at}].job")
 
 
 def _write_things(connection: sa.Connection, batches: Sequence[Batch]) -> None:

@@ -64,7 +64,7 @@ def _read(body: bytes) -> Call:
 
 
 async def _take_in(desk: Service, cluster: str, said: Call) -> None:
-    """Have what the agent says considered; what it says of its attempts is durable once this is over."""
+    """Have what the agent says considered; that attempts ended is durable once this is over."""
     events, things, gone = _nodes(desk, cluster, said) if said.nodes is not None else ([], [], [])
     if not (events or said.reports or said.hello or gone):
         return

@@ -97,7 +97,7 @@ def job(job_id: str, desk: Desk, who: Asking) -> JobDetail:
     """One job, with the file it was submitted as."""
     row = _job(desk, job_id)
     must(who, "view", row.queue)
-    leases = [_lease(lease) for lease in desk.store.leases_of(job_id)]
+    leases = [_lease(desk.leases.as_noted(lease)) for lease in desk.store.leases_of(job_id)]
     return JobDetail(**_view(row), spec=dict(row.spec), leases=leases)
 
 
