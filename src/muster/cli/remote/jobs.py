@@ -49,7 +49,10 @@ def submit(
         typer.Argument(metavar="[FILE]... | -- COMMAND...", help="Job files (docs/job-file.md; -: standard input)."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option("--queue", help="The queue of the job.", autocompletion=complete_queues)
+        str | None,
+        typer.Option(
+            "--queue", help="The queue of the job.  [default: default, if there is one]", autocompletion=complete_queues
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What to call it; its id begins with that.")] = None,
     cpu: Annotated[str | None, typer.Option("--cpu", help="CPUs of each task: 2, 0.5, 500m.")] = None,
