@@ -13,6 +13,7 @@ from bench.classes import class_preemption
 from bench.elastic import elastic
 from bench.growth import growth
 from bench.kinds import gpus, profiles, selectors, topology
+from bench.local import local
 from bench.memory import memory
 from bench.million import million
 from bench.peer import peer
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "throughput": throughput,
     "backlog": backlog,
     "singles": singles,
+    "local": local,
     "peer": peer,
 }
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

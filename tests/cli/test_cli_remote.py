@@ -441,6 +441,17 @@ def test_what_is_not_there_gets_exit_code_1_and_where_to_look(muster: Muster, ar
     assert "muster jobs" in done.stderr
 
 
+def test_who_waits_for_a_job_to_run_hears_when_it_does_and_when_it_will_not(muster: Muster) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1", "--", "sleep", "1000")
+
+    runs = muster("wait", job, "--for", "running")
+    muster("cancel", job)
+    over = muster("wait", job, "--for", "running", exit_code=1)
+
+    assert ("running" in runs.stdout, "cancelled" in over.stdout) == (True, True)
+    assert "'over'" in muster("wait", job, "--for", "ended", exit_code=2).stderr
+
+
 def test_waiting_too_long_gets_exit_code_1(muster: Muster) -> None:
     (job,) = submitted(muster, "--queue", "a", "--cpu", "1000", "--", "date")
 

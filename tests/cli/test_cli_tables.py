@@ -55,10 +55,14 @@ def test_nothing_from_elsewhere_commands_the_terminal(text: str) -> None:
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
+    st.none() | st.booleans() | st.integers() | st.text() | st.text(" \n\r\ta:#-|"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
+
+
+def test_a_script_is_shown_with_its_lines() -> None:
+    assert as_yaml({"command": "step 1\n  step 2\n"}) == "command: |\n  step 1\n    step 2\n"
 
 
 @given(_JSON)

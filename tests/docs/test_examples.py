@@ -327,6 +327,7 @@ def test_a_page_shows_real_output(page, count, monkeypatch):
     [
         "README.md",
         "docs/index.md",
+        "docs/tutorial.md",
         "docs/scenarios.md",
         "docs/job-file.md",
         "docs/reasons.md",

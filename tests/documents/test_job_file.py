@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -283,6 +284,18 @@ def test_one_job_of_an_array_is_an_array_of_one():
     (again,) = read_jobs(as_document(job), ANY)
 
     assert [*again.each()] == [job]
+
+
+@pytest.mark.parametrize(
+    "text, queues, queue",
+    [
+        pytest.param("{cpu: 1}", ["a", "default"], "default", id="no queue: the one called default, if there is one"),
+        pytest.param("{queue: a}", ["a", "default"], "a", id="one that is named"),
+        pytest.param("{cpu: 1}", None, "default", id="where any queue will do"),
+    ],
+)
+def test_the_queue_of_a_job(text, queues, queue):
+    assert one(text, replace(SERVER, queues=queues)).queue == queue
 
 
 # --- what is said about wrong files -----------------------------------------------------------------------

@@ -98,6 +98,24 @@ def test_the_command_line_prints_output_to_output_and_errors_to_errors(site: Sit
         assert (printed.returncode, printed.stdout, printed.stderr) == (0, "fine\n", "wrong\n")
 
 
+def test_who_has_seen_enough_of_a_job_that_goes_on_is_not_kept(site: Site) -> None:
+    (name,) = site.submit(job("while echo more; do sleep 0.1; done"))  # and says nothing to standard error
+    told = ["logs", "-f", name, "--server", site.url, "--token-file", str(site.token_file)]
+    site.wait([name], "running")
+
+    with subprocess.Popen([*MUSTER, *told], stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "more\n"
+        following.stdout.close()
+        assert following.wait(PATIENCE_S) == 0
+    with subprocess.Popen([*MUSTER, *told], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "more\n"
+        following.send_signal(signal.SIGINT)
+        assert following.wait(PATIENCE_S) == 130
+    site.ask("POST", "/jobs/cancel", {"jobs": [name]})
+
+
 def test_who_may_not_view_the_queue_may_not_read_its_logs(site: Site) -> None:
     (name,) = site.submit(job("echo secret"))
     site.queue("other")

@@ -173,7 +173,25 @@ def test_waiting_looks_at_one_job_at_a_time_and_less_often() -> None:
     assert (polling.heard(job("a", "failed")), polling.next()) == (None, "b")
     assert polling.heard(job("b", "queued")) == 0.05
     polling.heard(job("b", "succeeded"))
-    assert (polling.next(), [each.id for each in polling.over]) == (None, ["a", "b"])
+    assert (polling.next(), [each.id for each in polling.done]) == (None, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "state, is_waited_for",
+    [
+        pytest.param("queued", True, id="one that is queued does not run"),
+        pytest.param("pending", True, id="nor does one that was given a cluster"),
+        pytest.param("running", False, id="one that runs"),
+        pytest.param("succeeded", False, id="one that was faster than we looked"),
+        pytest.param("failed", False, id="one that will not run any more"),
+    ],
+)
+def test_waiting_for_a_job_to_run(state: str, is_waited_for: bool) -> None:
+    polling = Polling("a", None, Clock(), until="running")
+
+    pause_s = polling.heard(job("a", state))
+
+    assert (pause_s is not None, polling.next() == "a") == (is_waited_for, is_waited_for)
 
 
 def test_waiting_ends_when_it_takes_too_long() -> None:

@@ -338,7 +338,7 @@ def up(
 
     Example: muster up
 
-    Then, elsewhere: muster submit --queue default -- echo hello
+    Then, elsewhere: muster submit -- echo hello
 
     A queue `default` and a context `local` are made, so that other commands find it. Ctrl-C ends it: tasks that run are
     told to end (TERM, and KILL after their grace or a second Ctrl-C), and their jobs start again with the next

@@ -144,7 +144,7 @@ class Agent:
         if not self._has_greeted:
             self._has_greeted = True
             print(f"muster is up at {self._url}, with its data in {self._folder}")
-            print(f"  muster submit --queue {QUEUE} -- echo hello     (context {CONTEXT} is in use)")
+            print(f"  muster submit -- echo hello     (context {CONTEXT} is in use)")
             print("  Ctrl-C ends it; what runs then starts again with the next `muster up`", flush=True)
             if self._wants_demo:
                 self._play()

@@ -195,13 +195,18 @@ class AsyncClient:
         """Stop a running job and put it back into its queue; that costs it no retry."""
         return await self.do(asking.preempt(job_id))
 
-    async def wait(self, jobs: str | Iterable[str], *, timeout_s: float | None = None) -> list[shapes.JobDetail]:
-        """These jobs, once all of them are over; raises TimeoutError when that takes too long."""
-        polling = Polling(jobs, timeout_s)
+    async def wait(
+        self, jobs: str | Iterable[str], *, until: shapes.Until = "over", timeout_s: float | None = None
+    ) -> list[shapes.JobDetail]:
+        """These jobs, once all of them are over, or with "running" each runs or is over by then.
+
+        Raises TimeoutError when that takes too long.
+        """
+        polling = Polling(jobs, timeout_s, until=until)
         while (name := polling.next()) is not None:
             if (pause_s := polling.heard(await self.job(name))) is not None:
                 await asyncio.sleep(pause_s)
-        return polling.over
+        return polling.done
 
     # -- queues and machines -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ Stream = Literal["out", "err"]
 """What a task writes to: standard output, or standard error."""
 
 By = Literal["queue", "user"]
+Until = Literal["running", "over"]
 """Whose usage is told."""
 
 BY: tuple[By, ...] = ("queue", "user")

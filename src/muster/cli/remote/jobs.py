@@ -23,6 +23,13 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Until(StrEnum):
+    """What is waited for."""
+
+    RUNNING = "running"
+    OVER = "over"
+
+
 class Stream(StrEnum):
     """What a task writes to."""
 
@@ -42,7 +49,10 @@ def submit(
         typer.Argument(metavar="[FILE]... | -- COMMAND...", help="Job files (docs/job-file.md; -: standard input)."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option("--queue", help="The queue of the job.", autocompletion=complete_queues)
+        str | None,
+        typer.Option(
+            "--queue", help="The queue of the job.  [default: default, if there is one]", autocompletion=complete_queues
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What to call it; its id begins with that.")] = None,
     cpu: Annotated[str | None, typer.Option("--cpu", help="CPUs of each task: 2, 0.5, 500m.")] = None,
@@ -314,22 +324,27 @@ def preempt(
 
 def wait(
     job_ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)],
+    until: Annotated[
+        Until, typer.Option("--for", help="Until each is over, or until each runs (or is over by then).")
+    ] = Until.OVER,
     timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Wait for so many seconds at most.")] = None,
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
     context: ContextName = "",
 ) -> None:
-    """Wait until jobs are over.
+    """Wait until jobs are over, or until they run, and print them.
 
     Example: muster wait train-bprwmkjnxht && echo done
 
-    Exit codes: 0 all succeeded, 1 one did not, or took too long, or the server refused, 2 bad input, 3 the server
-    cannot be reached, 130 interrupted.
+    Example: muster wait train-bprwmkjnxht --for running --timeout 60
+
+    Exit codes: 0 all succeeded (--for running: all run or succeeded), 1 one did not, or took too long, or the server
+    refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
     """
     from muster.cli.remote.listing import wait_for
 
-    sys.exit(wait_for(Where(output, server, token_file, context), job_ids, timeout))
+    sys.exit(wait_for(Where(output, server, token_file, context), job_ids, timeout, until.value))
 
 
 def logs(

@@ -14,7 +14,7 @@ from muster.cli.remote.tables import JOBS, print_table, show_jobs
 from muster.sdk import asking
 from muster.sdk.asking import Ask
 from muster.sdk.client import Client
-from muster.sdk.shapes import JobDetail, JobPage, JobState
+from muster.sdk.shapes import JobDetail, JobPage, JobState, Until
 
 FOLLOWING_PATIENCE_S = 600.0  # a server that restarts does not end what waits for it
 
@@ -55,29 +55,31 @@ def show_cancelled(jobs: list[str], _wide: bool) -> None:
         print("nothing to cancel: there are none that are not over already", file=sys.stderr)
 
 
-def wait_for(where: Where, jobs: Sequence[str], timeout_s: float | None) -> int:
-    """Wait until jobs are over and print them; the exit code is 0 if all succeeded."""
+def wait_for(where: Where, jobs: Sequence[str], timeout_s: float | None, until: str) -> int:
+    """Wait until jobs are over, or run, and print them; the exit code is 0 unless one is over without success."""
 
     def run() -> int:
         with client(where, FOLLOWING_PATIENCE_S) as to:
-            return wait_and_print(to, where, jobs, timeout_s)
+            return wait_and_print(to, where, jobs, timeout_s, cast(Until, until))
 
     return ended(run)
 
 
-def wait_and_print(to: Client, where: Where, jobs: Sequence[str], timeout_s: float | None = None) -> int:
-    """Wait until jobs are over and print them; the exit code is 0 if all succeeded."""
+def wait_and_print(
+    to: Client, where: Where, jobs: Sequence[str], timeout_s: float | None = None, until: Until = "over"
+) -> int:
+    """Wait until jobs are over, or run, and print them; the exit code is 0 unless one is over without success."""
     try:
-        over = to.wait(jobs, timeout_s=timeout_s)
+        done = to.wait(jobs, until=until, timeout_s=timeout_s)
     except TimeoutError as err:
         print(f"{err}; `muster why JOB` says why it waits", file=sys.stderr)
         return FAILED
-    _print_over(where, over)
-    return 0 if all(job.state == "succeeded" for job in over) else FAILED
+    _print_done(where, done)
+    return 0 if all(job.state == "succeeded" or not job.is_over for job in done) else FAILED
 
 
-def _print_over(where: Where, over: list[JobDetail]) -> None:
+def _print_done(where: Where, done: list[JobDetail]) -> None:
     if where.output in (Format.TABLE, Format.WIDE):
-        print_table(over, JOBS, wide=where.output is Format.WIDE, none="no jobs")
+        print_table(done, JOBS, wide=where.output is Format.WIDE, none="no jobs")
     else:
-        print_plain(where, as_body({"jobs": over}))
+        print_plain(where, as_body({"jobs": done}))

@@ -94,10 +94,17 @@ def print_table(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool, n
 
 
 def as_yaml(value: Any) -> str:
-    """Something as YAML, which reads as the same again."""
+    """Something as YAML, which reads as the same again; text of several lines has its lines."""
     import yaml
 
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    class Dumper(yaml.SafeDumper):
+        """Writes scripts as people do."""
+
+    def text_of(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, text_of)
+    text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
     if not _YAML_BREAKS.isdisjoint(text):  # PyYAML writes them as they are, and reads them as spaces
         text = yaml.safe_dump(value, sort_keys=False)
     return text

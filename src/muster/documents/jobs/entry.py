@@ -39,9 +39,10 @@ def read_common(fields: Fields, known: Known, keys: Sequence[Key]) -> dict[str, 
 
 
 def read_queue(fields: Fields, known: Known) -> str:
-    """The key `queue`; a job that is raced over opaque clusters need not have one."""
+    """The key `queue`; a job need not have one where some queue is `default`, or if opaque clusters race for it."""
     name = fields.name("queue")
-    is_needed = known.queues is not None and (known.holds_jobs or not fields.has("race"))
+    has_default = known.queues is None or DEFAULT_QUEUE in known.queues
+    is_needed = not has_default and (known.holds_jobs or not fields.has("race"))
     if known.queues is not None and is_needed and not fields.has("queue"):
         fields.missing("queue", known.listed("a queue", known.queues))
     elif known.queues is not None and name is not None and name not in known.queues:
