@@ -149,7 +149,7 @@ of_jobs = joined(
         lifetime=durations,
         expectedRuntime=durations,
         timeLimit=st.sampled_from(["1m", 5]),
-        retries=st.integers(0, 3),
+        retries=st.integers(0, 3) | some(failed=st.integers(0, 3), lost=st.integers(0, 3), preempted=st.integers(0, 3)),
         level=st.sampled_from(["Normal", "Offline"]),
         freezingWindow=durations,
         onLost=st.sampled_from(["wait", "rerun"]),

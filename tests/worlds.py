@@ -30,6 +30,7 @@ from muster.model.policy import Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
+from muster.model.retries import Retries
 from muster.model.scaling import speeds_of
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
@@ -548,7 +549,7 @@ def _entry(
         profile=Profile(groups=_groups(knobs, chance), clusters=candidates, pool=pool),
         submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
         expected_ms=expected_ms,
-        retries=chance.randint(0, 1),
+        retries=Retries(chance.randint(0, 1), chance.choice([None, None, 0, 1]), chance.choice([None, None, 1])),
         **optional,
     )
     names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]

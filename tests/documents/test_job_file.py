@@ -28,6 +28,7 @@ from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
 from muster.model.race import Grace
+from muster.model.retries import Retries
 from muster.sim.scenario.loader import load
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +96,10 @@ def test_what_is_in_a_file(text, names):
         pytest.param("lifetime", "30m", "lifetime_ms", 1_800_000, id="its lifetime"),
         pytest.param("expectedRuntime", "90", "expected_ms", 90_000, id="seconds are durations"),
         pytest.param("timeLimit", "1.5h", "time_limit_ms", 5_400_000, id="its time limit"),
-        pytest.param("retries", "2", "retries", 2, id="its retries"),
+        pytest.param("retries", "2", "retries", Retries(failed=2), id="its retries"),
+        pytest.param(
+            "retries", "{lost: 3, preempted: 0}", "retries", Retries(lost=3, preempted=0), id="its retries, one by one"
+        ),
         pytest.param("after", "[x, y, x]", "after", ("x", "y"), id="whom it waits for, each once"),
         pytest.param("level", "Production", "level", 10_000, id="the number of its level"),
         pytest.param("freezingWindow", "1m", "freezing_ms", 60_000, id="its freezing window"),
@@ -213,7 +217,7 @@ def test_the_engine_sees_the_same_job():
         user="ada",
         priority=3,
         lifetime_ms=0,
-        retries=1,
+        retries=Retries(failed=1),
         after=("id-0",),
     )
 

@@ -40,7 +40,12 @@ def test_a_failing_job_is_tried_again_as_often_as_it_says(site: Site) -> None:
     (job_id,) = site.submit({"name": "bad", "queue": "a", "cpu": 1, "command": ["exit", "3"], "retries": 2})
 
     (job,) = site.wait([job_id])
-    assert (job["state"], job["attempt"], job["failures"], job["reason"]) == ("failed", 3, 2, "exit code 3")
+    assert (job["state"], job["attempt"], job["failures"], job["reason"]) == (
+        "failed",
+        3,
+        3,
+        "exit code 3 (failed 3 times; retries.failed allows 2)",
+    )
 
 
 def test_a_job_starts_after_those_it_names_and_not_when_they_fail(site: Site) -> None:

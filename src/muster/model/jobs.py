@@ -14,6 +14,7 @@ from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
 from muster.model.nodes import Request
 from muster.model.resources import GPU, NOTHING, Resources, Weights
+from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL, Serving
 
 
@@ -122,7 +123,7 @@ class Job:
     lifetime_ms: int | None = None
     expected_ms: int | None = None
     time_limit_ms: int | None = None
-    retries: int = 0
+    retries: Retries = NO_RETRIES
     after: tuple[str, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS

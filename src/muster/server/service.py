@@ -346,7 +346,6 @@ def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:
         submit_ms=job.submit_ms,
         start_ms=None,
         end_ms=None,
-        failures=0,
         cluster="",
         reason="",
         seq=0,

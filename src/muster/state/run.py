@@ -17,9 +17,11 @@ from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Reservation, Running
 from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
+from muster.model.retries import FAILED, LOST, PREEMPTED
 from muster.model.snapshot import Snapshot
-from muster.state.lifecycle import after_losing, resized
+from muster.state.lifecycle import after_ending, after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
+from muster.state.records import Record
 from muster.state.state import State
 from muster.state.work import Work, Works
 
@@ -214,9 +216,8 @@ class Run:
                 events = self._ended(event)
             case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
                 events = [event] if self._is_alive(job_id) else []
-            case ev.JobRequeued(job=job_id, attempt=attempt):
-                run = self.state.running.get(job_id)
-                events = [event] if run is not None and run.attempt == attempt else []
+            case ev.JobRequeued():
+                events = self._stopped(event)
             case ev.TaskFailed():
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):
@@ -270,16 +271,23 @@ class Run:
         run = self.state.running.get(event.job)
         if run is None or run.attempt != event.attempt:
             return []
-        if isinstance(event, ev.JobFailed) and self._retries_left(run) > 0:
-            return [ev.JobRequeued(job=event.job, attempt=event.attempt, cause="failed")]
+        if isinstance(event, ev.JobFailed):
+            return [after_ending(run.job, run.attempt, FAILED, self._record(run), event.cause)]
         return [event]
+
+    def _stopped(self, event: ev.JobRequeued) -> list[ev.Event]:
+        """Someone says that an attempt is over, and not by its own fault."""
+        run = self.state.running.get(event.job)
+        if run is None or run.attempt != event.attempt:
+            return []
+        return [after_ending(run.job, run.attempt, event.cause, self._record(run))]
 
     def _failed(self, event: ev.TaskFailed) -> list[ev.Event]:
         run = self.state.running.get(event.job)
         if run is None:
             return []
         gone = [task for task in run.tasks if (task.group, task.index) == (event.group, event.index)]
-        return after_losing(run, gone, "failed", retries_left=self._retries_left(run)) if gone else []
+        return after_losing(run, gone, FAILED, self._record(run)) if gone else []
 
     def _lost_with(self, node: str) -> list[ev.Event]:
         """What happens to the jobs with tasks on a node that is gone."""
@@ -287,11 +295,11 @@ class Run:
         for job_id in self.state.machines.jobs_on(node):
             run = self.state.running[job_id]
             gone = [task for task in run.tasks if task.node == node]
-            events += after_losing(run, gone, "lost", retries_left=self._retries_left(run))
+            events += after_losing(run, gone, LOST, self._record(run))
         return events
 
-    def _retries_left(self, run: Running) -> int:
-        return run.job.retries - self.state.jobs[run.job.id].failures
+    def _record(self, run: Running) -> Record:
+        return self.state.jobs[run.job.id]
 
     def _race_on(self, now_ms: int) -> list[ev.Event]:
         """What races bring at this moment."""
@@ -327,7 +335,7 @@ class Run:
             case Evict(job=job_id, attempt=attempt, tasks=tasks, rule=rule, by=by):
                 run = self.state.running[job_id]
                 evicted = ev.JobPreempted(job=job_id, attempt=attempt, rule=rule, by=by, tasks=tasks)
-                return [evicted, *after_losing(run, tasks, "preempted", retries_left=0)]
+                return [evicted, *after_losing(run, tasks, PREEMPTED, self._record(run))]
             case Admit():
                 return [_admitted(action, place, action.reservation)]
             case Promise(job=job_id, reservation=reservation):

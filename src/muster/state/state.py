@@ -24,6 +24,7 @@ from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
+from muster.model.retries import PREEMPTED
 from muster.model.snapshot import Held, Snapshot
 from muster.model.width import Serving
 from muster.state.books import Books
@@ -208,8 +209,8 @@ class State:
                 self._resize(event)
             case ev.JobRequeued():
                 self._requeue(event)
-            case ev.JobFailed(job=job_id):
-                self._end(job_id, Phase.FAILED)
+            case ev.JobFailed(job=job_id, ended_by=ended_by):
+                self._end(job_id, Phase.FAILED, ended_by)
             case ev.JobCancelled(job=job_id):
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
@@ -264,9 +265,9 @@ class State:
             self._waiters.setdefault(other, set()).add(job.id)
         self._enqueue(job)
 
-    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
+    def recall(self, job_id: str, *, attempts: int, failures: int, losses: int, preemptions: int) -> None:
         """A job that stands in line had so many attempts before, as was found written down."""
-        self.jobs.recall(job_id, attempts=attempts, failures=failures)
+        self.jobs.recall(job_id, attempts=attempts, failures=failures, losses=losses, preemptions=preemptions)
         self._retried[job_id] = attempts
 
     def recall_queue(self, name: str, account: Account, fixed: Account, active_ms: int) -> None:
@@ -445,13 +446,13 @@ class State:
         if run is not None and self.policy.order.attained:
             job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
-        self.jobs.note(event.job, Phase.QUEUED, failed=event.cause == "failed")
-        if event.cause == "preempted":
+        self.jobs.note(event.job, Phase.QUEUED, ended_by=event.cause)
+        if event.cause == PREEMPTED:
             self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
             self._evicted[event.job] = self.now_ms
         self._enqueue(job)
 
-    def _end(self, job_id: str, phase: Phase) -> None:
+    def _end(self, job_id: str, phase: Phase, ended_by: str = "") -> None:
         before = self.jobs[job_id].phase
         if before is Phase.RUNNING or (before is Phase.PENDING and job_id in self.races):
             job = self._stop(job_id)
@@ -462,7 +463,7 @@ class State:
             job = self._job(job_id)
             self._leave_line(job)
         self.races.leave(job_id)
-        self.jobs.note(job_id, phase)
+        self.jobs.note(job_id, phase, ended_by=ended_by)
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
         self._touch(job.queue, -1)

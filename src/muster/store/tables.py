@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-SCHEMA = "0001"  # the newest migration
+SCHEMA = "0002"  # the newest migration
 
 METADATA = sa.MetaData()
 
@@ -74,6 +74,8 @@ STANDING = sa.Table(
     sa.Column("failures", Number, nullable=False),
     sa.Column("cluster", Name, nullable=False),
     sa.Column("reason", sa.Text(), nullable=False),
+    sa.Column("losses", Number, nullable=False, server_default="0"),
+    sa.Column("preemptions", Number, nullable=False, server_default="0"),
     sa.Index("standing_by_state", "state", "seq"),
     sa.Index("standing_by_end", "end_ms", **_where("end_ms IS NOT NULL")),
 )

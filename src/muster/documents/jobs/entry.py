@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import DEFAULT_CLASS, DEFAULT_QUEUE, Known
 from muster.documents.scalars import INT32, as_name
-from muster.documents.shapes import DURATION, NAME, Schema, integer, list_of, mapping_of, said
+from muster.documents.shapes import DURATION, NAME, Schema, integer, list_of, mapping, mapping_of, said
 from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
+from muster.model.retries import FAILED, LOST, PREEMPTED, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
 
@@ -103,7 +104,28 @@ def read_after(fields: Fields) -> tuple[Need, ...]:
     return tuple(needs.values())
 
 
+def read_retries(fields: Fields) -> Retries:
+    """The key `retries`: a number for its own failures, or a number for each of what can end an attempt."""
+    if not fields.has_map("retries"):
+        allowed = f"a whole number from 0 to {INT32}, or a mapping such as {{failed: 2, lost: 3, preempted: 10}}"
+        return Retries(failed=fields.optional_integer("retries", 0, INT32, allowed) or 0)
+    each = fields.mapping("retries", "retries")
+    retries = Retries(
+        failed=each.integer(FAILED, 0, 0, INT32),
+        lost=each.optional_integer(LOST, 0, INT32),
+        preempted=each.optional_integer(PREEMPTED, 0, INT32),
+    )
+    each.close()
+    return retries
+
+
 # --- the table -----------------------------------------------------------------------------------
+
+RETRIES: dict[str, Schema] = {
+    FAILED: said(integer(0, INT32), "Attempts that ended by its own fault.", default=0),
+    LOST: said(integer(0, INT32), "Attempts whose node, agent or cluster was gone. Absent: all of them."),
+    PREEMPTED: said(integer(0, INT32), "Attempts that gave way to another job. Absent: all of them."),
+}
 
 KEYS = (
     Key("queue", "queue", read_queue, said(NAME, "The queue it waits in.", examples=["research"])),
@@ -148,11 +170,12 @@ KEYS = (
     Key(
         "retries",
         "retries",
-        lambda fields, _: fields.integer("retries", 0, 0, INT32),
+        lambda fields, _: read_retries(fields),
         said(
-            integer(0, INT32),
-            "How often its own failures are forgiven; preempted and lost attempts are free.",
+            {**mapping(RETRIES), **integer(0, INT32), "type": ["integer", "object"]},
+            "How often its own failures are forgiven; or how many attempts that failed, were lost and were preempted.",
             default=0,
+            examples=[2, {"failed": 2, "lost": 3, "preempted": 10}],
         ),
     ),
     Key("user", "user", lambda fields, _: fields.name("user") or "", said(NAME, "Whose job it is.", examples=["ada"])),

@@ -11,6 +11,7 @@ from muster.documents.jobs.launch import Launch
 from muster.documents.jobs.simulation import Simulated
 from muster.model.jobs import Job, Profile
 from muster.model.race import RaceSpec
+from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
 GRACE_MS = 30_000
@@ -43,7 +44,7 @@ class JobSpec:
     lifetime_ms: int | None = None
     expected_ms: int | None = None
     time_limit_ms: int | None = None
-    retries: int = 0
+    retries: Retries = NO_RETRIES
     after: tuple[str, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
