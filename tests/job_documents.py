@@ -154,7 +154,11 @@ of_jobs = joined(
         freezingWindow=durations,
         onLost=st.sampled_from(["wait", "rerun"]),
         pool=names,
-        after=st.lists(st.sampled_from(["x", "y"]), max_size=2) | st.none(),
+        after=st.lists(
+            st.sampled_from(["x", "y", {"job": "z"}, {"job": "u", "when": "any"}, {"job": "v", "when": "failed"}]),
+            max_size=3,
+        )
+        | st.none(),
     ),
 )
 named = st.one_of(

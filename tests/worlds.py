@@ -16,6 +16,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from muster.model import events as ev
+from muster.model.after import After, When
 from muster.model.budgets import Budget
 from muster.model.calendar import Window
 from muster.model.fleet import Cluster
@@ -116,7 +117,7 @@ class JobBuilder:
         return replace(self, groups=(*self.groups, made))
 
     def of(self, **changes: Any) -> JobBuilder:
-        """Any other field of model.jobs.Job: of(priority=3, priority_class=9, user="u", after=("x",))."""
+        """Any other field of model.jobs.Job: of(priority=3, priority_class=9, user="u", after=(After("x"),))."""
         return replace(self, others={**self.others, **changes})
 
     def lifetime(self, **duration: float) -> JobBuilder:
@@ -530,7 +531,7 @@ def _entry(
         optional["priority_class"] = chance.choice([0, 0, 0, 5, 5, 9, -1])
         optional["priority"] = chance.choice([0, 0, 1, 2])
     if knobs.after and earlier and chance.random() < 0.25:
-        optional["after"] = (chance.choice(earlier),)
+        optional["after"] = (After(chance.choice(earlier), chance.choice(list(When))),)
     if knobs.quotas:
         optional["user"] = chance.choice(["", "u"])
     candidates: tuple[tuple[str, int], ...] = ()

@@ -24,6 +24,7 @@ from muster.documents.jobs import (
 )
 from muster.documents.problems import Problems
 from muster.documents.values import plain
+from muster.model.after import After, When
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
@@ -100,7 +101,14 @@ def test_what_is_in_a_file(text, names):
         pytest.param(
             "retries", "{lost: 3, preempted: 0}", "retries", Retries(lost=3, preempted=0), id="its retries, one by one"
         ),
-        pytest.param("after", "[x, y, x]", "after", ("x", "y"), id="whom it waits for, each once"),
+        pytest.param("after", "[x, y, x]", "after", (After("x"), After("y")), id="whom it waits for, each once"),
+        pytest.param(
+            "after",
+            "[x, {job: y, when: any}, {job: z, when: failed}, {job: 7}]",
+            "after",
+            (After("x"), After("y", When.ANY), After("z", When.FAILED), After("7")),
+            id="and how they must end",
+        ),
         pytest.param("level", "Production", "level", 10_000, id="the number of its level"),
         pytest.param("freezingWindow", "1m", "freezing_ms", 60_000, id="its freezing window"),
         pytest.param("onLost", "rerun", "on_lost", OnLost.RERUN, id="what becomes of it when its cluster is silent"),
@@ -209,7 +217,7 @@ def test_a_race_has_terms_and_candidates():
 def test_the_engine_sees_the_same_job():
     spec = one("{queue: a, user: ada, priority: 3, lifetime: 0, after: [x], retries: 1, cpu: 2}", SERVER)
 
-    assert spec.job("id-1", 5, ("id-0",)) == Job(
+    assert spec.job("id-1", 5, (After("id-0"),)) == Job(
         id="id-1",
         queue="a",
         profile=spec.profile,
@@ -218,7 +226,7 @@ def test_the_engine_sees_the_same_job():
         priority=3,
         lifetime_ms=0,
         retries=Retries(failed=1),
-        after=("id-0",),
+        after=(After("id-0"),),
     )
 
 
@@ -374,6 +382,43 @@ def test_one_job_of_an_array_is_an_array_of_one():
             id="a count and an array",
         ),
         pytest.param("{queue: a, name: x, after: [x]}", "line 1: after[0]: a job cannot wait for itself", id="itself"),
+        pytest.param(
+            "{queue: a, name: x, after: [{job: x, when: any}]}",
+            "line 1: after[0]: a job cannot wait for itself",
+            id="nor for any end of itself",
+        ),
+        pytest.param(
+            "{queue: a, name: x, count: 3, after: [x-2]}",
+            "line 1: after: a job cannot wait for itself, nor for others of its own array",
+            id="another of its array",
+        ),
+        pytest.param(
+            "{queue: a, after: [{job: x, when: late}]}",
+            "line 1: after[0].when: 'late' is not allowed: one of ok, any, failed",
+            id="an end that is none",
+        ),
+        pytest.param(
+            "{queue: a, after: [{when: any}]}",
+            "line 1: after[0].job: missing: a name of at most 253 letters, digits, '.', '_' and '-'"
+            " that begins and ends with a letter or digit",
+            id="the end of nobody",
+        ),
+        pytest.param(
+            "{queue: a, after: [{job: x, how: any}]}",
+            "line 1: after[0].how: the key 'how' is not allowed: the keys here are job, when",
+            id="an unknown key of whom it waits for",
+        ),
+        pytest.param(
+            "{queue: a, after: [x, {job: x, when: failed}]}",
+            "line 1: after[1]: x is named before, with ok: one end of it is allowed",
+            id="two ends of one job",
+        ),
+        pytest.param(
+            "- {queue: a, name: x, after: [{job: z, when: any}]}\n- {queue: a, name: y, after: [x]}\n"
+            "- {queue: a, name: z, count: 2, after: [y, w]}",
+            "line 1: [0].after: these jobs wait for each other in a circle: x before y before z before x",
+            id="a circle",
+        ),
         pytest.param(
             "{queue: a, objects: [{kind: service, name: x, ports: [1]}, {kind: service, name: x, ports: [2]}]}",
             "line 1: objects[1].name: 'x' is not allowed: another service of this job has that name: names are unique",

@@ -95,6 +95,16 @@ def test_jobs_that_ask_for_the_same_share_one_profile(job):
             id="also where the number that equals it came before",
         ),
         pytest.param(
+            {
+                "jobs": [
+                    {"queue": "a", "name": "x", "after": ["y-1"]},
+                    {"queue": "a", "name": "y", "array": "0-2", "after": ["x"]},
+                ]
+            },
+            "jobs[0].after: these jobs wait for each other in a circle: x before y before x",
+            id="a circle through an array",
+        ),
+        pytest.param(
             {"jobs": [{"queue": "a", 3: 4}]},
             "jobs[0]: the job is not allowed: must have text as keys",
             id="keys that JSON does not have",

@@ -10,6 +10,7 @@ from worlds import a_job, a_world
 
 from muster.engine.kernels.hunger import is_less
 from muster.engine.roll import Roll
+from muster.model.after import After
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request
 from muster.model.retries import Retries
@@ -33,7 +34,7 @@ JOBS = st.builds(
     expected_ms=st.sampled_from([None, 0, 7]),
     time_limit_ms=st.sampled_from([None, 9]),
     retries=st.builds(Retries, st.integers(0, 1), st.sampled_from([None, 0])),
-    after=st.sampled_from([(), ("other",)]),
+    after=st.sampled_from([(), (After("other"),)]),
 )
 
 

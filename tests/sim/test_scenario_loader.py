@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.model.after import After
 from muster.model.calendar import Window
 from muster.model.events import (
     ClusterSilent,
@@ -276,7 +277,7 @@ def test_a_job_with_every_key() -> None:
         expected_ms=12 * MINUTE,
         time_limit_ms=HOUR,
         retries=Retries(failed=2),
-        after=("one", "prep-0", "prep-1"),
+        after=(After("one"), After("prep-0"), After("prep-1")),
     )
     assert last.job.profile.clusters == (("east", 50),)
     assert last.job.profile.groups == (

@@ -23,6 +23,7 @@ from muster.engine.kernels.filling import Roll as RollColumns
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
+from muster.model.after import After
 from muster.model.jobs import Job, Profile
 from muster.model.names import NameKey, name_key
 from muster.model.resources import Weights
@@ -52,7 +53,7 @@ class _Rest(NamedTuple):
     expected_ms: int | None
     time_limit_ms: int | None
     retries: Retries
-    after: tuple[str, ...]
+    after: tuple[After, ...]
     level: int
     freezing_ms: int
 

@@ -250,9 +250,10 @@ class JobFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled:
-    """Someone cancelled the job."""
+    """Someone cancelled the job; or it can never start, for this `cause`."""
 
     job: str
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

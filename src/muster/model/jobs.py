@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
+from muster.model.after import After
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
 from muster.model.nodes import Request
@@ -124,7 +125,7 @@ class Job:
     expected_ms: int | None = None
     time_limit_ms: int | None = None
     retries: Retries = NO_RETRIES
-    after: tuple[str, ...] = ()
+    after: tuple[After, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
     held_by: str = ""  # who holds it back until it is released

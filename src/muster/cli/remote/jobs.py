@@ -84,7 +84,16 @@ def submit(
     cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster it must run on.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="The pool it belongs to.")] = None,
     after: Annotated[
-        list[str] | None, typer.Option("--after", metavar="JOB", help="It waits for this job; repeatable.")
+        list[str] | None,
+        typer.Option("--after", metavar="JOB", help="It starts when this job has succeeded; repeatable."),
+    ] = None,
+    after_any: Annotated[
+        list[str] | None,
+        typer.Option("--after-any", metavar="JOB", help="It starts when this job is over, in any way; repeatable."),
+    ] = None,
+    after_failed: Annotated[
+        list[str] | None,
+        typer.Option("--after-failed", metavar="JOB", help="It starts when this job has failed; repeatable."),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help="A name for this submission: the same one submits nothing twice.")
@@ -129,7 +138,7 @@ def submit(
         "retries": _retries(retries, retries_lost, retries_preempted),
         "cluster": cluster,
         "pool": pool,
-        "after": after or None,
+        "after": _after(after or [], {"any": after_any or [], "failed": after_failed or []}) or None,
     }
     files, command = split_at_dashes(given or [], sys.argv)
     wanted = Wanted(files=files, command=command, of_job=of_job, env=env or [])
@@ -141,6 +150,11 @@ def _retries(failed: int | None, lost: int | None, preempted: int | None) -> int
     given = {"failed": failed, "lost": lost, "preempted": preempted}
     each = {cause: times for cause, times in given.items() if times is not None}
     return failed if set(each) <= {"failed"} else each
+
+
+def _after(ok: list[str], others: dict[str, list[str]]) -> list[str | dict[str, str]]:
+    """The key `after` of a job file."""
+    return [*ok, *({"job": name, "when": when} for when, names in others.items() for name in names)]
 
 
 def jobs(
