@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from story import Story, job, story, world
 
 from muster.model import events as ev
+from muster.sim.scenario.loader import parse
+from muster.sim.simulate import Simulation
+from muster.sim.summary import Summary
 
 ENDS: dict[str, list[dict[str, Any]]] = {
     "succeeded": [],
@@ -161,3 +165,17 @@ def test_a_copy_of_the_world_goes_its_own_way() -> None:
     simulation.run.step(30_000)
     assert "b" in ahead.state.running
     assert simulation.state.jobs["b"].phase.value == "cancelled"
+
+
+def test_the_summary_says_why_jobs_ended() -> None:
+    scenario = world(jobs=[job("a", runtime=10, retries=0), job("b", after=["a"]), job("c", runtime=1)], events=FAILS)
+    simulation = Simulation(parse(yaml.safe_dump(scenario)))
+    summary = Summary(simulation)
+    for tick in simulation:
+        summary.add(tick)
+
+    assert {name: told["lastVerdict"] for name, told in summary.totals()["jobs"].items()} == {
+        "a": {"verdict": "failed", "cause": "failed"},
+        "b": {"verdict": "cancelled", "cause": "it was to start after a succeeded, but a failed"},
+        "c": {"verdict": "succeeded"},
+    }
