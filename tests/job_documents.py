@@ -149,12 +149,16 @@ of_jobs = joined(
         lifetime=durations,
         expectedRuntime=durations,
         timeLimit=st.sampled_from(["1m", 5]),
-        retries=st.integers(0, 3),
+        retries=st.integers(0, 3) | some(failed=st.integers(0, 3), lost=st.integers(0, 3), preempted=st.integers(0, 3)),
         level=st.sampled_from(["Normal", "Offline"]),
         freezingWindow=durations,
         onLost=st.sampled_from(["wait", "rerun"]),
         pool=names,
-        after=st.lists(st.sampled_from(["x", "y"]), max_size=2) | st.none(),
+        after=st.lists(
+            st.sampled_from(["x", "y", {"job": "z"}, {"job": "u", "when": "any"}, {"job": "v", "when": "failed"}]),
+            max_size=3,
+        )
+        | st.none(),
     ),
 )
 named = st.one_of(

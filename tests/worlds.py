@@ -16,6 +16,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from muster.model import events as ev
+from muster.model.after import After, When
 from muster.model.budgets import Budget
 from muster.model.calendar import Window
 from muster.model.fleet import Cluster
@@ -30,6 +31,7 @@ from muster.model.policy import Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
+from muster.model.retries import Retries
 from muster.model.scaling import speeds_of
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
@@ -115,7 +117,7 @@ class JobBuilder:
         return replace(self, groups=(*self.groups, made))
 
     def of(self, **changes: Any) -> JobBuilder:
-        """Any other field of model.jobs.Job: of(priority=3, priority_class=9, user="u", after=("x",))."""
+        """Any other field of model.jobs.Job: of(priority=3, priority_class=9, user="u", after=(After("x"),))."""
         return replace(self, others={**self.others, **changes})
 
     def lifetime(self, **duration: float) -> JobBuilder:
@@ -529,7 +531,7 @@ def _entry(
         optional["priority_class"] = chance.choice([0, 0, 0, 5, 5, 9, -1])
         optional["priority"] = chance.choice([0, 0, 1, 2])
     if knobs.after and earlier and chance.random() < 0.25:
-        optional["after"] = (chance.choice(earlier),)
+        optional["after"] = (After(chance.choice(earlier), chance.choice(list(When))),)
     if knobs.quotas:
         optional["user"] = chance.choice(["", "u"])
     candidates: tuple[tuple[str, int], ...] = ()
@@ -548,7 +550,7 @@ def _entry(
         profile=Profile(groups=_groups(knobs, chance), clusters=candidates, pool=pool),
         submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
         expected_ms=expected_ms,
-        retries=chance.randint(0, 1),
+        retries=Retries(chance.randint(0, 1), chance.choice([None, None, 0, 1]), chance.choice([None, None, 1])),
         **optional,
     )
     names = [f"{name}-{index}" for index in range(copies)] if (copies := chance.choice([1, 1, 2, 5])) > 1 else [name]

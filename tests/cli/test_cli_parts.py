@@ -43,9 +43,11 @@ def test_property_parts_are_the_same_jobs_in_the_same_order_and_none_is_too_long
 
 
 def test_a_part_names_jobs_of_earlier_parts_by_their_ids() -> None:
-    part = [{"name": "c"}, {"after": ["a", "c", "elsewhere-1"]}]
+    part = [{"name": "c"}, {"after": ["a", "c", {"job": "b", "when": "any"}, "elsewhere-1"]}]
 
-    assert with_ids(part, {"a": ["a-1", "a-2"]})[1]["after"] == ["a-1", "a-2", "c", "elsewhere-1"]
+    assert with_ids(part, {"a": ["a-1", "a-2"], "b": ["b-1"]})[1]["after"] == [
+        *("a-1", "a-2", "c", {"job": "b-1", "when": "any"}, "elsewhere-1"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,7 @@ def test_a_part_names_jobs_of_earlier_parts_by_their_ids() -> None:
     [
         pytest.param([{"after": ["b"]}, {"name": "a"}, {"name": "b"}], id="a job of a later part"),
         pytest.param([{"after": ["b"]}, {"name": "b", "count": 3}], id="an array that ends in a later part"),
+        pytest.param([{"after": [{"job": "b"}]}, {"name": "b", "count": 3}], id="however it is to end"),
     ],
 )
 def test_who_comes_after_a_later_part_is_refused_before_anything_is_sent(jobs: list[dict[str, Any]]) -> None:

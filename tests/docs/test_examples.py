@@ -157,9 +157,10 @@ CLAIMS = [
     pytest.param("dependencies", starts("train-0"), [10], id="shards start when fetch has succeeded"),
     pytest.param("dependencies", starts("train-1"), [10, 15], id="a failed shard uses its retry"),
     pytest.param("dependencies", starts("merge"), [35], id="merge waits for the last shard"),
-    pytest.param(
-        "dependencies", reasons("publish"), ["DEPENDENCY", "DEPENDENCY_FAILED"], id="after a failed job nothing starts"
-    ),
+    pytest.param("dependencies", starts("publish"), [], id="after a failed job nothing starts"),
+    pytest.param("dependencies", ends("mail"), [("cancelled", 5)], id="nor what comes after that"),
+    pytest.param("dependencies", starts("alert"), [5], id="but what comes after a failure"),
+    pytest.param("dependencies", starts("clean"), [35], id="and what comes after any end, the last of them"),
     pytest.param("hold", starts("digest"), [10], id="others pass a job that is held"),
     pytest.param("hold", starts("report"), [30], id="a held job starts when it is released"),
     pytest.param("hold", reasons("report"), ["RESERVED", "HELD"], id="a held job has no reservation any more"),

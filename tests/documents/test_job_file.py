@@ -25,10 +25,12 @@ from muster.documents.jobs import (
 )
 from muster.documents.problems import Problems
 from muster.documents.values import plain
+from muster.model.after import After, When
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
 from muster.model.race import Grace
+from muster.model.retries import Retries
 from muster.sim.scenario.loader import load
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +98,18 @@ def test_what_is_in_a_file(text, names):
         pytest.param("lifetime", "30m", "lifetime_ms", 1_800_000, id="its lifetime"),
         pytest.param("expectedRuntime", "90", "expected_ms", 90_000, id="seconds are durations"),
         pytest.param("timeLimit", "1.5h", "time_limit_ms", 5_400_000, id="its time limit"),
-        pytest.param("retries", "2", "retries", 2, id="its retries"),
-        pytest.param("after", "[x, y, x]", "after", ("x", "y"), id="whom it waits for, each once"),
+        pytest.param("retries", "2", "retries", Retries(failed=2), id="its retries"),
+        pytest.param(
+            "retries", "{lost: 3, preempted: 0}", "retries", Retries(lost=3, preempted=0), id="its retries, one by one"
+        ),
+        pytest.param("after", "[x, y, x]", "after", (After("x"), After("y")), id="whom it waits for, each once"),
+        pytest.param(
+            "after",
+            "[x, {job: y, when: any}, {job: z, when: failed}, {job: 7}]",
+            "after",
+            (After("x"), After("y", When.ANY), After("z", When.FAILED), After("7")),
+            id="and how they must end",
+        ),
         pytest.param("level", "Production", "level", 10_000, id="the number of its level"),
         pytest.param("freezingWindow", "1m", "freezing_ms", 60_000, id="its freezing window"),
         pytest.param("onLost", "rerun", "on_lost", OnLost.RERUN, id="what becomes of it when its cluster is silent"),
@@ -206,7 +218,7 @@ def test_a_race_has_terms_and_candidates():
 def test_the_engine_sees_the_same_job():
     spec = one("{queue: a, user: ada, priority: 3, lifetime: 0, after: [x], retries: 1, cpu: 2}", SERVER)
 
-    assert spec.job("id-1", 5, ("id-0",)) == Job(
+    assert spec.job("id-1", 5, (After("id-0"),)) == Job(
         id="id-1",
         queue="a",
         profile=spec.profile,
@@ -214,8 +226,8 @@ def test_the_engine_sees_the_same_job():
         user="ada",
         priority=3,
         lifetime_ms=0,
-        retries=1,
-        after=("id-0",),
+        retries=Retries(failed=1),
+        after=(After("id-0"),),
     )
 
 
@@ -383,6 +395,43 @@ def test_the_queue_of_a_job(text, queues, queue):
             id="a count and an array",
         ),
         pytest.param("{queue: a, name: x, after: [x]}", "line 1: after[0]: a job cannot wait for itself", id="itself"),
+        pytest.param(
+            "{queue: a, name: x, after: [{job: x, when: any}]}",
+            "line 1: after[0]: a job cannot wait for itself",
+            id="nor for any end of itself",
+        ),
+        pytest.param(
+            "{queue: a, name: x, count: 3, after: [x-2]}",
+            "line 1: after: a job cannot wait for itself, nor for others of its own array",
+            id="another of its array",
+        ),
+        pytest.param(
+            "{queue: a, after: [{job: x, when: late}]}",
+            "line 1: after[0].when: 'late' is not allowed: one of ok, any, failed",
+            id="an end that is none",
+        ),
+        pytest.param(
+            "{queue: a, after: [{when: any}]}",
+            "line 1: after[0].job: missing: a name of at most 253 letters, digits, '.', '_' and '-'"
+            " that begins and ends with a letter or digit",
+            id="the end of nobody",
+        ),
+        pytest.param(
+            "{queue: a, after: [{job: x, how: any}]}",
+            "line 1: after[0].how: the key 'how' is not allowed: the keys here are job, when",
+            id="an unknown key of whom it waits for",
+        ),
+        pytest.param(
+            "{queue: a, after: [x, {job: x, when: failed}]}",
+            "line 1: after[1]: x is named before, with ok: one end of it is allowed",
+            id="two ends of one job",
+        ),
+        pytest.param(
+            "- {queue: a, name: x, after: [{job: z, when: any}]}\n- {queue: a, name: y, after: [x]}\n"
+            "- {queue: a, name: z, count: 2, after: [y, w]}",
+            "line 1: [0].after: these jobs wait for each other in a circle: x before y before z before x",
+            id="a circle",
+        ),
         pytest.param(
             "{queue: a, objects: [{kind: service, name: x, ports: [1]}, {kind: service, name: x, ports: [2]}]}",
             "line 1: objects[1].name: 'x' is not allowed: another service of this job has that name: names are unique",

@@ -84,13 +84,25 @@ def test_jobs_that_ask_for_the_same_share_one_profile(job):
         ),
         pytest.param(
             {"jobs": [{"queue": "a", "retries": True}]},
-            "jobs[0].retries: true is not allowed: a whole number from 0 to 2147483647",
+            "jobs[0].retries: true is not allowed: a whole number from 0 to 2147483647, "
+            "or a mapping such as {failed: 2, lost: 3, preempted: 10}",
             id="a switch is no number",
         ),
         pytest.param(
             {"jobs": [{"queue": "a", "retries": 1}, {"queue": "a", "retries": True}]},
-            "jobs[1].retries: true is not allowed: a whole number from 0 to 2147483647",
+            "jobs[1].retries: true is not allowed: a whole number from 0 to 2147483647, "
+            "or a mapping such as {failed: 2, lost: 3, preempted: 10}",
             id="also where the number that equals it came before",
+        ),
+        pytest.param(
+            {
+                "jobs": [
+                    {"queue": "a", "name": "x", "after": ["y-1"]},
+                    {"queue": "a", "name": "y", "array": "0-2", "after": ["x"]},
+                ]
+            },
+            "jobs[0].after: these jobs wait for each other in a circle: x before y before x",
+            id="a circle through an array",
         ),
         pytest.param(
             {"jobs": [{"queue": "a", 3: 4}]},

@@ -85,6 +85,8 @@ def test_it_refuses_what_the_reader_refuses_as_far_as_it_can(job):
         pytest.param({"cpu": "4 cores"}, ["cpu"], id="a quantity that is none"),
         pytest.param({"example.com/x": True}, ["example.com/x"], id="a switch as a quantity"),
         pytest.param({"retries": -1}, ["retries"], id="a number below its range"),
+        pytest.param({"retries": {"lost": -1}}, ["retries", "lost"], id="a number below its range, one deeper"),
+        pytest.param({"retries": {"never": 1}}, ["retries"], id="what ends no attempt"),
         pytest.param({"onLost": "cry"}, ["onLost"], id="another word"),
         pytest.param({"wholeNode": 1}, ["wholeNode"], id="a number as a switch"),
         pytest.param({"array": "0-9"}, [], id="an array without a name"),

@@ -10,8 +10,10 @@ from worlds import a_job, a_world
 
 from muster.engine.kernels.hunger import is_less
 from muster.engine.roll import Roll
+from muster.model.after import After
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request
+from muster.model.retries import Retries
 
 PROFILES = [
     Profile(groups=(TaskGroup(name="g", min=1, initial=1, max=1, request=Request.of({"cpu": 1000 * cores})),))
@@ -31,8 +33,8 @@ JOBS = st.builds(
     lifetime_ms=st.sampled_from([None, 0, 5]),
     expected_ms=st.sampled_from([None, 0, 7]),
     time_limit_ms=st.sampled_from([None, 9]),
-    retries=st.integers(0, 1),
-    after=st.sampled_from([(), ("other",)]),
+    retries=st.builds(Retries, st.integers(0, 1), st.sampled_from([None, 0])),
+    after=st.sampled_from([(), (After("other"),)]),
 )
 
 

@@ -40,7 +40,12 @@ def test_a_failing_job_is_tried_again_as_often_as_it_says(site: Site) -> None:
     (job_id,) = site.submit({"name": "bad", "queue": "a", "cpu": 1, "command": ["exit", "3"], "retries": 2})
 
     (job,) = site.wait([job_id])
-    assert (job["state"], job["attempt"], job["failures"], job["reason"]) == ("failed", 3, 2, "exit code 3")
+    assert (job["state"], job["attempt"], job["failures"], job["reason"]) == (
+        "failed",
+        3,
+        3,
+        "exit code 3 (failed 3 times; retries.failed allows 2)",
+    )
 
 
 def test_a_job_starts_after_those_it_names_and_not_when_they_fail(site: Site) -> None:
@@ -52,10 +57,11 @@ def test_a_job_starts_after_those_it_names_and_not_when_they_fail(site: Site) ->
         {"name": "never", "queue": "a", "cpu": 1, "after": ["bad"]},
     )
 
-    one, two, _ = site.wait([first, second, bad])
+    one, two, _, ended = site.wait([first, second, bad, never])
     assert two["started"] >= one["ended"]
-    assert site.job(never)["state"] == "queued"
-    assert site.ask("GET", f"/jobs/{never}/why")["reason"] == "DEPENDENCY_FAILED"
+    assert (ended["state"], ended["started"], ended["attempt"]) == ("cancelled", None, 0)
+    said = f"{never} was cancelled: it was to start after {bad} succeeded, but {bad} failed."
+    assert site.ask("GET", f"/jobs/{never}/why")["text"] == said
 
 
 def test_cancelling_stops_what_runs_and_what_waits(site: Site) -> None:

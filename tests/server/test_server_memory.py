@@ -147,7 +147,7 @@ REST = st.fixed_dictionaries(
         "priorityClass": st.sampled_from(["default", "high"]),
         "lifetime": st.sampled_from(["0s", "10s", "1m"]),
         "expectedRuntime": st.sampled_from(["10s", "1m"]),
-        "retries": st.just(1),
+        "retries": st.sampled_from([1, {"failed": 1, "lost": 1, "preempted": 1}]),
     },
 )
 JOBS = st.builds(lambda shape, rest: shape | rest, SHAPES, REST)

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.model.after import After
 from muster.model.calendar import Window
 from muster.model.events import (
     ClusterSilent,
@@ -40,6 +41,7 @@ from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, Weights
+from muster.model.retries import Retries
 from muster.sim.scenario.jobs import MOST_JOBS
 from muster.sim.scenario.loader import load, parse
 from muster.sim.scenario.problems import Problem, ScenarioError
@@ -274,8 +276,8 @@ def test_a_job_with_every_key() -> None:
         lifetime_ms=30 * MINUTE,
         expected_ms=12 * MINUTE,
         time_limit_ms=HOUR,
-        retries=2,
-        after=("one", "prep-0", "prep-1"),
+        retries=Retries(failed=2),
+        after=(After("one"), After("prep-0"), After("prep-1")),
     )
     assert last.job.profile.clusters == (("east", 50),)
     assert last.job.profile.groups == (
@@ -703,6 +705,9 @@ def test_a_problem_of_a_queue(fields: str, key: str, says: str) -> None:
         pytest.param("count: 0", "count", "from 1 to 1000000", id="no jobs at all"),
         pytest.param("count: 1000001", "count", "from 1 to 1000000", id="too many jobs at once"),
         pytest.param("retries: -1", "retries", "from 0", id="negative retries"),
+        pytest.param("retries: often", "retries", "or a mapping such as {failed: 2", id="retries in words"),
+        pytest.param("retries: {lost: -1}", "retries.lost", "from 0", id="negative retries of lost attempts"),
+        pytest.param("retries: {moved: 1}", "retries.moved", "failed, lost, preempted", id="retries of anything else"),
         pytest.param(
             "priorityClass: x", "priorityClass", "a priority class of this file: default", id="an unknown class"
         ),

@@ -8,6 +8,7 @@ import pytest
 from worlds import amounts
 
 from muster.model import events as ev
+from muster.model.after import After
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, Task, TaskGroup
 from muster.model.nodes import Node, Request
@@ -136,7 +137,7 @@ def test_jobs_that_wait_are_pending_at_their_min_in_their_own_pool() -> None:
         a_node("n", "p"),
         a_job("queued", "p", tasks=3, cpu=2),
         a_job("admitted", "p", cpu=1),
-        a_job("later", "p", after=("queued",), cpu=1),
+        a_job("later", "p", after=(After("queued"),), cpu=1),
         a_job("lost", "nowhere", cpu=5),
         ev.JobAdmitted(job="admitted", attempt=1, cluster="c", place=0),
     )

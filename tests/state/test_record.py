@@ -236,7 +236,7 @@ def test_a_field_that_is_new_today_has_todays_default() -> None:
         pytest.param(["JobFrozen", ["a"]], "JobFrozen", id="an event of another version"),
         pytest.param(["JobCancelled", [3]], "JobCancelled.job: 3", id="a number where a name belongs"),
         pytest.param(["JobCancelled", []], "JobCancelled lacks job", id="a field that is missing"),
-        pytest.param(["JobCancelled", ["a", 1]], "1 fields, not 2", id="a field too many"),
+        pytest.param(["JobCancelled", ["a", "b", 1]], "2 fields, not 3", id="a field too many"),
         pytest.param(["JobPreempted", ["a", 1, "WHIM", "b", []]], "'WHIM'", id="a rule nobody knows"),
         pytest.param(["JobSubmitted", [["a", "q", 4]]], "4 is not the number", id="a profile that never came"),
         pytest.param(["ForeignPlaced", ["f", "n", {"cpu": -1}]], "-1", id="an amount below nothing"),

@@ -6,12 +6,16 @@ import pytest
 from worlds import a_job, a_world
 
 from muster.model import events as ev
+from muster.model.after import After
+from muster.model.retries import Retries
 from muster.state.records import Phase, Record
 
 
 def test_a_record_follows_its_job() -> None:
-    world = a_world().with_node(cpu=1).with_jobs(a_job("q").named("a").cpu(1).runs(minutes=1).of(retries=1))
-    world.with_jobs(a_job("q").named("b").cpu(1), a_job("q").named("c").cpu(1).of(after=("a",)))
+    world = (
+        a_world().with_node(cpu=1).with_jobs(a_job("q").named("a").cpu(1).runs(minutes=1).of(retries=Retries(failed=1)))
+    )
+    world.with_jobs(a_job("q").named("b").cpu(1), a_job("q").named("c").cpu(1).of(after=(After("a"),)))
     jobs = world.state.jobs
     assert dict(jobs) == dict.fromkeys("abc", Record())
     world.turn()

@@ -11,6 +11,7 @@ from worlds import EVERYTHING, JobBuilder, World, a_job, a_world, scenarios
 
 from muster.engine import plan as decide
 from muster.engine.shares import shares
+from muster.model.after import After
 from muster.model.plan import Start, Waiting
 from muster.model.resources import CPU
 from muster.sim.scenario.scenario import Scenario
@@ -39,7 +40,7 @@ def a_full_node() -> World:
 
 # --- what is said -------------------------------------------------------------------------------
 
-_HELD = a_job("a").named("held").cpu(1).of(after=("first",))
+_HELD = a_job("a").named("held").cpu(1).of(after=(After("first"),))
 _PICKY = a_job("a").named("picky").cpu(4).on(zone="z")
 
 

@@ -23,9 +23,11 @@ from muster.engine.kernels.filling import Roll as RollColumns
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE, Table
+from muster.model.after import After
 from muster.model.jobs import Job, Profile
 from muster.model.names import NameKey, name_key
 from muster.model.resources import Weights
+from muster.model.retries import NO_RETRIES, Retries
 from muster.model.snapshot import Lane, Snapshot
 from muster.model.width import FREEZING_MS, NORMAL
 
@@ -50,8 +52,8 @@ class _Rest(NamedTuple):
     job_set: str
     expected_ms: int | None
     time_limit_ms: int | None
-    retries: int
-    after: tuple[str, ...]
+    retries: Retries
+    after: tuple[After, ...]
     level: int
     freezing_ms: int
 
@@ -200,7 +202,7 @@ class Roll:
         assert job_id is not None, f"row {row} is empty"
         lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
         if rest is None:
-            rest = _Rest("", known_ms, None, 0, (), NORMAL, FREEZING_MS)
+            rest = _Rest("", known_ms, None, NO_RETRIES, (), NORMAL, FREEZING_MS)
         return Job(
             id=job_id,
             queue=self.queues.names[lanes["queue"][lane]],
@@ -353,7 +355,7 @@ class Roll:
         rows["known"][row] = NONE if known_ms is None else known_ms
         rows["user"][row] = self.users.number(job.user)
         rows["lane"][row] = lane
-        if job.job_set or job.time_limit_ms is not None or job.retries or job.after or _is_special(job):
+        if job.job_set or job.time_limit_ms is not None or job.retries != NO_RETRIES or job.after or _is_special(job):
             self._rest[row] = _Rest(
                 job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after, job.level, job.freezing_ms
             )

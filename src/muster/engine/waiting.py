@@ -99,11 +99,10 @@ def _on_empty(node: Node, name: str) -> int:
 
 
 def held(job: Held) -> Waiting:
-    """Someone holds it back; or what it comes after has not succeeded, or never will."""
+    """Someone holds it back; or what it comes after has not ended."""
     if job.job.held_by:
         return Waiting(reason=Reason.HELD, facts={"by": job.job.held_by})
-    reason = Reason.DEPENDENCY_FAILED if job.failed else Reason.DEPENDENCY
-    return Waiting(reason=reason, facts={"after": list(job.failed or job.waits_for)})
+    return Waiting(reason=Reason.DEPENDENCY, facts={"after": [need.told for need in job.waits_for]})
 
 
 def _case(shortage: Shortage, is_too_much: bool) -> str:

@@ -213,13 +213,16 @@ class Attempt:
         """Decide what it has come to, and tell it if there is something new."""
         if self.report is not None:
             return
-        found = verdict(self.sheet, list(self._seen())) if self.is_begun else None
+        found = self._verdict()
         if found is not None and self.stopping is None:
             self._stop_all("the job is done" if found.result == "succeeded" else found.message)
         if self._is_gone() and (found is not None or self.stopping is not None):
             self._close(found)
         elif found is None and {seen.task.folder for seen in failed(list(self._seen()))} - self.told_failed:
             self.means.tell(self.now())
+
+    def _verdict(self) -> Verdict | None:
+        return verdict(self.sheet, list(self._seen())) if self.is_begun else None
 
     def _seen(self) -> Iterator[Seen]:
         """The tasks that it has now."""
@@ -252,10 +255,10 @@ class Attempt:
         self.means.tell(self.report)
 
     def now(self) -> Report:
-        """What there is to tell of it."""
+        """What there is to tell of it. Of failed tasks only while it goes on without them: else its end says it all."""
         if self.report is not None:
             return self.report
-        bad = failed(list(self._seen()))
+        bad = failed(list(self._seen())) if self._verdict() is None else []
         return Report(
             job=self.sheet.job,
             attempt=self.sheet.attempt,

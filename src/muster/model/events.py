@@ -18,6 +18,7 @@ from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
+from muster.model.retries import FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,7 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPreempted:
-    """Tasks were evicted; JobResized or JobRequeued follows."""
+    """Tasks were evicted; JobResized, JobRequeued or JobFailed follows."""
 
     job: str
     attempt: int
@@ -222,7 +223,7 @@ class JobResized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequeued:
-    """The attempt is over, the job is queued again. Cause: preempted, lost or failed."""
+    """The attempt is over, the job is queued again. Cause: preempted, lost, failed or moved."""
 
     job: str
     attempt: int
@@ -239,18 +240,20 @@ class JobSucceeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """The job failed and has no retries left."""
+    """The job failed and has no retries left. `ended_by`: what ended its last attempt: failed, lost or preempted."""
 
     job: str
     attempt: int
     cause: str
+    ended_by: str = FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled:
-    """Someone cancelled the job."""
+    """Someone cancelled the job; or it can never start, for this `cause`."""
 
     job: str
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

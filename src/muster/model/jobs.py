@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
+from muster.model.after import After
 from muster.model.labels import ANYWHERE, Constraint
 from muster.model.names import NameKey, name_key
 from muster.model.nodes import Request
 from muster.model.resources import GPU, NOTHING, Resources, Weights
+from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL, Serving
 
 
@@ -122,8 +124,8 @@ class Job:
     lifetime_ms: int | None = None
     expected_ms: int | None = None
     time_limit_ms: int | None = None
-    retries: int = 0
-    after: tuple[str, ...] = ()
+    retries: Retries = NO_RETRIES
+    after: tuple[After, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
     held_by: str = ""  # who holds it back until it is released

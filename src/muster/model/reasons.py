@@ -139,11 +139,6 @@ class Reason(Enum):
         frozenset({Happening.JOB_CHANGED}),
         "it is held back by {by} until it is released",
     )
-    DEPENDENCY_FAILED = (
-        Scope.JOB,
-        frozenset({Happening.JOB_CHANGED}),
-        "it will not start: {after} did not succeed",
-    )
     BEHIND = (
         Scope.QUEUE,
         _ROOM | {Happening.JOB_ENDED, Happening.FLOW_DECAYED, Happening.RESERVATION_MOVED, Happening.NEXT_TURN},

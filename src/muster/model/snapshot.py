@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 
+from muster.model.after import After
 from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
@@ -81,11 +82,10 @@ class UserState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A queued job whose `after` is not fulfilled: `waits_for` these, and `failed` can never be."""
+    """A queued job that someone holds back, or that `waits_for` the ends of these."""
 
     job: Job
-    waits_for: tuple[str, ...]
-    failed: tuple[str, ...] = ()
+    waits_for: tuple[After, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,10 @@ class Submitted(Answer, frozen=True, kw_only=True):
 
 
 class Job(Answer, frozen=True, kw_only=True):
-    """A job. `reason`: why its last attempt ended, or why it failed."""
+    """A job. `reason`: why its last attempt ended, or why the job failed or was cancelled.
+
+    `failures`, `losses` and `preemptions`: how many of its attempts failed by themselves, were lost, were preempted.
+    """
 
     id: str
     queue: str
@@ -46,6 +49,8 @@ class Job(Answer, frozen=True, kw_only=True):
     started: float | None = None
     ended: float | None = None
     failures: int = 0
+    losses: int = 0
+    preemptions: int = 0
     cluster: str = ""
     reason: str = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from muster.agent.protocol import NodeReport
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
+from muster.model.after import After
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job
 from muster.model.labels import Taint
@@ -161,8 +162,7 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
     reruns: set[str] = set()
     for row in store.unfinished():
         spec = spec_of(row.spec, reader)
-        after = tuple(row.spec.get("after", ()))
-        job = spec.job(row.id, row.submit_ms, after, user=row.user, number=number_of(row.id))
+        job = spec.job(row.id, row.submit_ms, spec.after, user=row.user, number=number_of(row.id))
         if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
             job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
         if row.id in held_by:
@@ -170,6 +170,7 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
         jobs.append((job, structs.replace(row, spec={})))  # a million of these would be too many
         if spec.on_lost is OnLost.RERUN:
             reruns.add(row.id)
+    over, jobs = _over(store, jobs)
     return Found(
         clusters=[cluster_of(thing) for thing in store.things("cluster")],
         nodes=[node_of(thing) for thing in store.things("node")],
@@ -182,7 +183,7 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
         flows=store.things(FLOW),
         promises=_of_waiting(store.things(PROMISE), jobs),
         gave_way=store.things(EVICTED),
-        over=_over(store, (job for job, _ in jobs)),
+        over=over,
         reruns=reruns,
     )
 
@@ -212,7 +213,18 @@ def spec_of(document: Mapping[str, Any], reader: JobReader) -> JobSpec:
     return spec if spec.indices is None else next(spec.each())
 
 
-def _over(store: Store, jobs: Iterable[Job]) -> dict[str, str]:
-    """What became of those that others come after."""
-    rows = (store.job(name) for name in {name for job in jobs for name in job.after})
-    return {row.id: row.state for row in rows if row is not None and row.end_ms is not None}
+def _over(store: Store, jobs: list[tuple[Job, JobRow]]) -> tuple[dict[str, str], list[tuple[Job, JobRow]]]:
+    """What became of those that others come after; and the jobs, without those that they need not wait for any more.
+
+    Who is not kept any more has ended as it had to: else those that come after it would have ended with it.
+    """
+    before = {need.job for job, _ in jobs for need in job.after} - {job.id for job, _ in jobs}
+    over = {name: row.state for name in before if (row := store.job(name)) is not None}
+    gone = before - over.keys()
+    if gone:
+        jobs = [(replace(job, after=_without(job.after, gone)) if job.after else job, row) for job, row in jobs]
+    return over, jobs
+
+
+def _without(after: tuple[After, ...], gone: Collection[str]) -> tuple[After, ...]:
+    return tuple(need for need in after if need.job not in gone)

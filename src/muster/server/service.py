@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost, as_document
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
+from muster.model.after import After, When
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
 from muster.model.width import LEVELS
@@ -46,8 +47,17 @@ TIDY_EVERY_S = 60.0
 FORGOTTEN_AT_ONCE = 5_000  # rows of a kind
 PATIENCE_S = 20.0  # for a turn: whoever waits longer would only keep a thread from others
 PAUSE_S = 0.02  # so that turns can write in between
+_NAMED_BEFORE = "the name of a job of this submission, or the id of one before that is still kept"
 
 log = logging.getLogger(__name__)
+
+
+class Taken(NamedTuple):
+    """A job that is taken in. `never`: why it can never start, if what it comes after has ended in another way."""
+
+    row: JobRow
+    job: Job
+    never: str
 
 
 class Service:
@@ -185,16 +195,18 @@ class Service:
         asked = Counter(spec.queue for spec in specs)
         self.room.take(asked)
         try:
-            rows = self._written(specs, who, keys)
+            taken = self._written(specs, who, keys)
         except BaseException as err:
             self.room.give_back(asked)
             if isinstance(err, AlreadyThere) and keys and (known := self._submitted_before(keys, specs)):
                 return known  # the same request came twice at once
             raise
-        self.world.reruns.update(row.id for (row, _), spec in zip(rows, specs, strict=True) if is_rerun(spec))
-        self.specs.remember({row.id: spec for (row, _), spec in zip(rows, specs, strict=True)})
-        self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]), is_durable=True)
-        return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
+        self.world.reruns.update(one.job.id for one, spec in zip(taken, specs, strict=True) if is_rerun(spec))
+        self.specs.remember({one.job.id: spec for one, spec in zip(taken, specs, strict=True)})
+        events: list[ev.Event] = [ev.JobSubmitted(job=one.job) for one in taken]
+        events += [ev.JobCancelled(job=one.job.id, cause=one.never) for one in taken if one.never]
+        self.turns.put(News(events=events), is_durable=True)
+        return [(one.job.id, spec.name or "") for one, spec in zip(taken, specs, strict=True)]
 
     def _reader_now(self) -> JobReader:
         """The reader of before, which remembers what it read, unless something it goes by has changed."""
@@ -221,49 +233,52 @@ class Service:
             raise DocumentError((Problem("key", 0, message),))
         return [(found[key], spec.name or "") for key, spec in zip(keys, specs, strict=True)]
 
-    def _written(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
+    def _written(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[Taken]:
         """The jobs as they are durable now."""
         while True:
-            rows = self._rows(specs, who, keys)
+            taken = self._taken(specs, who, keys)
             try:
-                self._write(rows)
+                self._write(taken)
             except AlreadyThere as err:
                 if err.client_ids or not err.ids:
                     raise
                 continue  # another server gave out the same ids at the same moment
-            return rows
+            return taken
 
-    def _rows(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[tuple[JobRow, Job]]:
+    def _taken(self, specs: Sequence[JobSpec], who: Who, keys: Sequence[str]) -> list[Taken]:
         now_ms = self.turns.now_ms()
         first, ids = self._names.ids([spec.name for spec in specs], now_ms)
-        called = _called(specs, ids) | self._found_before(specs)
-        rows = []
+        called, before = _called(specs, ids), self._found_before(specs)
+        taken = []
         for place, spec in enumerate(specs):
-            after = tuple(job_id for name in spec.after for job_id in called.get(name, [name]))
+            named = [After(job_id, it.when) for it in spec.after for job_id in called.get(it.job, [it.job])]
+            over = {it: before[it.job].state for it in named if it.job in before and before[it.job].end_ms is not None}
+            after = tuple(it for it in named if it not in over or not it.when.is_met_by(over[it]))
             job = spec.job(ids[place], now_ms, after, user=spec.user or who.name, number=first + place)
-            rows.append((_row(job, spec, keys[place] if keys else ""), job))
-        return rows
+            never = next((it.never(over[it]) for it in after if it in over), "")
+            taken.append(Taken(_row(job, document_of(spec, named), keys[place] if keys else ""), job, never))
+        return taken
 
-    def _found_before(self, specs: Sequence[JobSpec]) -> dict[str, list[str]]:
-        """Jobs of earlier submissions that these come after, by id; those that succeeded are no reason to wait."""
+    def _found_before(self, specs: Sequence[JobSpec]) -> dict[str, JobRow]:
+        """Jobs of earlier submissions that these come after, by id."""
         own = {name for spec in specs for name in (spec.name, spec.document.get("name"))}
-        found: dict[str, list[str]] = {}
+        found: dict[str, JobRow] = {}
         problems = []
         for place, spec in enumerate(specs):
-            for name in spec.after:
+            for name in (need.job for need in spec.after):
                 if name in own or name in found:
                     continue
                 row = self.store.job(name)
                 if row is None:
-                    message = f"{name!r} is not allowed: the name of a job of this submission, or the id of one before"
+                    message = f"{name!r} is not allowed: {_NAMED_BEFORE}"
                     problems.append(Problem(f"jobs[{place}].after", 0, message))
                 else:
-                    found[name] = [] if row.state == "succeeded" else [name]
+                    found[name] = row
         if problems:
             raise DocumentError(tuple(problems))
         return found
 
-    def _write(self, rows: Sequence[tuple[JobRow, Job]]) -> None:
+    def _write(self, taken: Sequence[Taken]) -> None:
         events = [
             NewEvent(
                 kind="submitted",
@@ -272,9 +287,9 @@ class Service:
                 queue=job.queue,
                 job_set=job.job_set,
             )
-            for _, job in rows
+            for _, job, _ in taken
         ]
-        batch = Batch(at_ms=rows[0][1].submit_ms, jobs=[row for row, _ in rows], events=events)
+        batch = Batch(at_ms=taken[0].job.submit_ms, jobs=[one.row for one in taken], events=events)
         self.writer.put(batch).result()
 
     def set(self, who: Who, *, paused: bool | None, preemption: Preemption | None) -> None:
@@ -314,11 +329,11 @@ def is_rerun(spec: JobSpec) -> bool:
     return spec.on_lost is OnLost.RERUN
 
 
-def document_of(spec: JobSpec, job: Job) -> dict[str, Any]:
+def document_of(spec: JobSpec, after: Iterable[After]) -> dict[str, Any]:
     """What the store keeps of a job: as it was submitted, but for the ids of those it comes after."""
     document = as_document(spec)
-    if job.after:
-        document["after"] = list(job.after)
+    if spec.after:
+        document["after"] = [it.job if it.when is When.OK else {"job": it.job, "when": it.when.value} for it in after]
     return document
 
 
@@ -332,7 +347,7 @@ def _called(specs: Sequence[JobSpec], ids: Sequence[str]) -> dict[str, list[str]
     return called
 
 
-def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:
+def _row(job: Job, document: Mapping[str, Any], client_id: str) -> JobRow:
     return JobRow(
         id=job.id,
         client_id=client_id,
@@ -346,9 +361,8 @@ def _row(job: Job, spec: JobSpec, client_id: str) -> JobRow:
         submit_ms=job.submit_ms,
         start_ms=None,
         end_ms=None,
-        failures=0,
         cluster="",
         reason="",
         seq=0,
-        spec=document_of(spec, job),
+        spec=document,
     )

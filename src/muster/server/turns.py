@@ -38,8 +38,6 @@ log = logging.getLogger(__name__)
 
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
 
-_ENDS = (ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
@@ -222,11 +220,10 @@ class Turns:
             happened += self._losses(written, now_ms)
             for row in self.leases.noted(now_ms):
                 written.put(written.lease(row.job, row.attempt) or row)
-            queues = self._queues_of(happened)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
             written.add_all(
                 (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
-                queues,
+                {name: (job.queue, job.job_set) for name, job in moment.over.items()},
             )
             actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
             self.counts.actions.update(actions)
@@ -273,7 +270,7 @@ class Turns:
 
     def _forget(self, moment: Moment, now_ms: int) -> None:
         """Jobs that were over long ago are remembered by nobody."""
-        self._over.extend((now_ms, event.job) for event in moment.events if isinstance(event, _ENDS))
+        self._over.extend((now_ms, name) for name in moment.over)
         while self._over and self._over[0][0] + self._limits.keep_ms < now_ms:
             name = self._over.popleft()[1]
             self.world.state.jobs.forget(name)
@@ -324,12 +321,6 @@ class Turns:
             line = self.leases.lines.get(name)
             if not cluster.silent and line is not None and line.seen_ms + self._limits.silent_ms <= now_ms:
                 yield ev.ClusterSilent(cluster=name, silent=True)
-
-    def _queues_of(self, happened: Iterable[ev.Event]) -> dict[str, tuple[str, str]]:
-        """Queue and job set of those of whom something was heard, which they are in no more once they are over."""
-        names = {event.job for event in happened if isinstance(event, _ENDS)}
-        found = {name: self.world.state.find(name) for name in names}
-        return {name: (job.queue, job.job_set) for name, job in found.items() if job is not None}
 
 
 def _lost(row: LeaseRow, written: Written, now_ms: int) -> Iterable[ev.Event]:

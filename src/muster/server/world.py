@@ -18,6 +18,7 @@ from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
+from muster.model.retries import COUNTED
 from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
@@ -131,7 +132,8 @@ def restored(policy: Policy, found: Found) -> World:
             _start(state, starts.popleft())
         state.apply(ev.JobSubmitted(job=job), row.submit_ms)
         if row.attempt:
-            state.recall(job.id, attempts=row.attempt, failures=row.failures)
+            counts = {count: getattr(row, count) for count in COUNTED.values()}
+            state.recall(job.id, attempts=row.attempt, **counts)
         if job.id in gave_way:
             recall_evicted(state, gave_way[job.id])
     for lease in starts:

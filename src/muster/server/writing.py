@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from muster.model import events as ev
 from muster.model.jobs import Job, Task
+from muster.model.retries import COUNTED
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
 from muster.server.memory import attempt_body, evicted_thing
 from muster.server.usage import widened, widths_at_start
@@ -69,11 +70,12 @@ class Written:
                 self._note_reason(job, attempt, f"preempted for {by}")
                 self.things.append(evicted_thing(self._state, job))
             case ev.JobRequeued(job=job, attempt=attempt, cause=cause):
-                failures = self._state.jobs[job].failures
-                self._change(job, state="queued", cluster="", start_ms=None, failures=failures, reason=cause)
+                self._change(job, state="queued", cluster="", start_ms=None, reason=cause, **self._counts(job))
                 self._stop(job, attempt, cause)
             case ev.JobSucceeded(job=job) | ev.JobFailed(job=job) | ev.JobCancelled(job=job):
                 cause = getattr(event, "cause", "")
+                if isinstance(event, ev.JobFailed):
+                    self._change(job, **self._counts(job))
                 self._change(job, state=_STATES[type(event)], end_ms=self._now_ms, reason=cause)
                 for row in self._of(job):
                     self._stop(job, row.attempt, cause or _STATES[type(event)])
@@ -84,6 +86,11 @@ class Written:
             case _:
                 pass
         self._tell(event, queue_of)
+
+    def _counts(self, job: str) -> dict[str, int]:
+        """How many attempts of a job ended by what."""
+        record = self._state.jobs[job]
+        return {count: record.times(cause) for cause, count in COUNTED.items()}
 
     def remember(self, changed: tuple[list[Thing], list[tuple[str, str]]]) -> None:
         """What the world remembers beside these rows: things to write, and those that are no more."""

@@ -31,6 +31,7 @@ class JobStory:
     first_start_ms: int | None = None
     start_ms: int | None = None
     end_ms: int | None = None
+    cause: str = ""  # of its end
     nodes: tuple[str, ...] = ()
     waited_for: list[str] = field(default_factory=list)
     preempted_by: list[str] = field(default_factory=list)
@@ -105,10 +106,13 @@ class Summary:
             case ev.JobRequeued(job=job_id):
                 self._waste(job_id)
                 self.stories[job_id].start_ms, self.stories[job_id].nodes = None, ()
-            case ev.JobFailed(job=job_id):
+            case ev.JobFailed(job=job_id, cause=cause):
                 self._waste(job_id)
-                self.stories[job_id].end_ms = self.now_ms
-            case ev.JobSucceeded(job=job_id) | ev.JobCancelled(job=job_id):
+                self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
+            case ev.JobCancelled(job=job_id, cause=cause):
+                self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
+                self._running.pop(job_id, None)
+            case ev.JobSucceeded(job=job_id):
                 self.stories[job_id].end_ms = self.now_ms
                 self._running.pop(job_id, None)
             case _:
@@ -188,7 +192,8 @@ class Summary:
         if record is None:
             return {"verdict": "not submitted"}
         if record.phase.is_over or self.last_plan is None:
-            return {"verdict": record.phase.value}
+            cause = self.stories[job_id].cause
+            return {"verdict": record.phase.value, **({"cause": cause} if cause else {})}
         if record.phase is Phase.RUNNING:
             return {"verdict": "running"}
         if (race := self.state.races.live.get((job_id, record.attempts))) is not None:

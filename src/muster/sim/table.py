@@ -64,7 +64,8 @@ def _rows(jobs: dict[str, Any]) -> list[Row]:
     rows: dict[tuple[Any, ...], Row] = {}
     for name, job in jobs.items():
         fate = (name_key(name)[0], *(job[key] for key in ("queue", "state", "submitted", "start", "end", "attempts")))
-        rows.setdefault((*fate, _why_waiting(job), str(job.get("race"))), Row(job)).add(name, job)
+        told = (_why_waiting(job), job["lastVerdict"].get("cause"), str(job.get("race")))
+        rows.setdefault((*fate, *told), Row(job)).add(name, job)
     return sorted(rows.values(), key=lambda row: (row.job["submitted"], row.job["start"] or 0, name_key(row.names[0])))
 
 
@@ -94,7 +95,8 @@ def _why(row: Row) -> str:
         return waiting
     if "race" in row.job:
         return _raced(row.job["race"])
-    told = []
+    cause = row.job["lastVerdict"].get("cause", "")
+    told = [cause] if cause and cause != row.job["state"] else []
     has_waited = row.job["attempts"] == 1 and row.job["start"] is not None and row.job["start"] > row.job["submitted"]
     if row.waited_for or has_waited:
         told.append("waited: " + (", ".join(row.waited_for) or "BEHIND"))

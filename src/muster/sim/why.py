@@ -47,6 +47,7 @@ class Story:
     attempt: int = 0
     end: str = ""
     end_ms: int = 0
+    cause: str = ""
     setbacks: list[str] = field(default_factory=list)
 
     @property
@@ -103,6 +104,7 @@ def in_words(told: Told) -> list[str]:
 
 def _fate(story: Story) -> list[str]:
     name, told = story.job.id, list(story.setbacks)
+    because = f": {story.cause}" if story.cause and story.cause != story.end else ""
     if not story.is_submitted:
         told.append(
             f"{name} is submitted at {clock(story.job.submit_ms)}: at {clock(story.now_ms)} nobody knows of it."
@@ -115,10 +117,10 @@ def _fate(story: Story) -> list[str]:
         )
         told.append(
             f"{name} started at {clock(started_ms)} {where} (attempt {story.attempt}), {waited} after it was submitted"
-            + (f", and {story.end} at {clock(story.end_ms)}." if story.end else ".")
+            + (f", and {story.end} at {clock(story.end_ms)}{because}." if story.end else ".")
         )
     elif story.end:
-        told.append(f"{name} was {story.end} at {clock(story.end_ms)} and never ran.")
+        told.append(f"{name} was {story.end} at {clock(story.end_ms)} and never ran{because}.")
     if story.is_running:
         told += _running(story)
     return told
@@ -184,6 +186,7 @@ def _happened(story: Story, event: ev.Event, now_ms: int) -> None:
         case ev.JobSucceeded(job=job_id) | ev.JobFailed(job=job_id) | ev.JobCancelled(job=job_id) if job_id == name:
             ends = {"JobSucceeded": "succeeded", "JobFailed": "failed", "JobCancelled": "cancelled"}
             story.is_running, story.end, story.end_ms = False, ends[type(event).__name__], now_ms
+            story.cause = getattr(event, "cause", "")
         case _:
             pass
 

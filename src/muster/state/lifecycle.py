@@ -1,7 +1,7 @@
 """What follows when tasks end without the job being done (kube-arbitrator-gang.md; design.md 3).
 
-A job that keeps at least its min in every group goes on, narrower. Below min the whole attempt is over:
-its own failure uses up a retry, a preempted or lost attempt does not.
+A job that keeps at least its min in every group goes on, narrower. Below min the whole attempt is over, and all of
+the job starts again, unless more attempts ended in this way than it is forgiven (muster.model.retries).
 """
 
 from __future__ import annotations
@@ -9,19 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from muster.model import events as ev
-from muster.model.jobs import Running, Task
+from muster.model.jobs import Job, Running, Task
 from muster.model.plan import Resize
+from muster.model.retries import FAILED
+from muster.state.records import Record
 
 
-def after_losing(run: Running, gone: Iterable[Task], cause: str, *, retries_left: int) -> list[ev.Event]:
+def after_losing(run: Running, gone: Iterable[Task], cause: str, record: Record) -> list[ev.Event]:
     """The events that follow when these tasks of a running job are gone. Cause: preempted, lost or failed."""
     lost = set(gone)
     left = tuple(task for task in run.tasks if task not in lost)
     if _keeps_its_min(run, left):
         return _narrower(run, left)
-    if cause == "failed" and retries_left <= 0:
-        return [ev.JobFailed(job=run.job.id, attempt=run.attempt, cause=cause)]
-    return [ev.JobRequeued(job=run.job.id, attempt=run.attempt, cause=cause)]
+    return [after_ending(run.job, run.attempt, cause, record)]
+
+
+def after_ending(job: Job, attempt: int, cause: str, record: Record, message: str = "") -> ev.Event:
+    """What follows for a job whose attempt is over. `record`: as it was before; `message`: what is known besides."""
+    refusal = job.retries.refusal(cause, record.times(cause) + 1)
+    if refusal is None:
+        return ev.JobRequeued(job=job.id, attempt=attempt, cause=cause)
+    if cause == FAILED and not job.retries.failed:  # that what nobody asked for is not done goes without saying
+        refusal = message or cause
+    elif message:
+        refusal = f"{message} ({refusal})"
+    return ev.JobFailed(job=job.id, attempt=attempt, cause=refusal, ended_by=cause)
 
 
 def resized(run: Running, action: Resize) -> list[ev.Event]:

@@ -13,6 +13,7 @@ from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job
 from muster.model.plan import Refusals
+from muster.state.dependencies import must_wait
 
 if TYPE_CHECKING:
     from muster.state.state import State
@@ -32,7 +33,7 @@ class Patience:
         """Whether the event can wait. Not yet applied, and the last turn had nothing more to do."""
         if not isinstance(event, ev.JobSubmitted):
             return isinstance(event, _OF_RACES)  # news of a race that is under way
-        if event.race is not None or self._state.waits_for(event.job):
+        if event.race is not None or must_wait(event.job, self._state.jobs):
             return False
         if self.refusals is not None and self.refusals.hold_for(event.job):
             return True

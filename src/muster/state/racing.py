@@ -18,6 +18,8 @@ from muster.model.names import NameKey, name_key
 from muster.model.queues import Queue
 from muster.model.race import POLL_MS, CancelAt, Ended, Race, RaceAction, Result, Sighting, SubmitTo, Won
 from muster.model.resources import NOTHING, total
+from muster.model.retries import FAILED
+from muster.state.lifecycle import after_ending
 from muster.state.races import Key
 from muster.state.state import State
 
@@ -125,10 +127,9 @@ class Racing:
         match action.result:
             case Result.SUCCEEDED:
                 yield ev.JobSucceeded(job=action.job, attempt=action.attempt)
-            case Result.FAILED if _retries_left(self.state, action.job) > 0:
-                yield ev.JobRequeued(job=action.job, attempt=action.attempt, cause="failed")
             case Result.FAILED:
-                yield ev.JobFailed(job=action.job, attempt=action.attempt, cause=action.cause)
+                job, record = self.state.races.job(action.job), self.state.jobs[action.job]
+                yield after_ending(job, action.attempt, FAILED, record, action.cause)
             case Result.WITHDRAWN:
                 pass  # its owner knows
 
@@ -155,8 +156,3 @@ def _may_begin(state: State, job: Job) -> bool:
     if waiting is not None:
         state.races.blocked[job.id] = waiting
     return waiting is None
-
-
-def _retries_left(state: State, job_id: str) -> int:
-    """How many more of its own failures a raced job is forgiven."""
-    return state.races.job(job_id).retries - state.jobs[job_id].failures

@@ -11,6 +11,8 @@ from enum import Enum
 from functools import cache
 from itertools import chain
 
+from muster.model.retries import COUNTED, FAILED, LOST, PREEMPTED
+
 
 class Phase(Enum):
     """Where a job stands."""
@@ -30,15 +32,21 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Where a job stands, how many attempts it had and how many of them failed by themselves."""
+    """Where a job stands, how many attempts it had, and how many failed by themselves, were lost and were preempted."""
 
     phase: Phase = Phase.QUEUED
     attempts: int = 0
     failures: int = 0
+    losses: int = 0
+    preemptions: int = 0
+
+    def times(self, cause: str) -> int:
+        """How many of its attempts ended so."""
+        return int(getattr(self, COUNTED[cause]))
 
 
 _record = cache(Record)  # a million jobs share a few
-_NEW = _record(Phase.QUEUED, 0, 0)
+_NEW = _record(Phase.QUEUED, 0, 0, 0, 0)
 
 
 class Records(Mapping[str, Record]):
@@ -80,18 +88,24 @@ class Records(Mapping[str, Record]):
     def _waits_first(self, job_id: object) -> bool:
         return any(job_id in line for line in self._lines)
 
-    def note(self, job_id: str, phase: Phase, *, attempts: int | None = None, failed: bool = False) -> None:
-        """The job stands elsewhere now; its attempts are so many (None: as before)."""
+    def note(self, job_id: str, phase: Phase, *, attempts: int | None = None, ended_by: str = "") -> None:
+        """The job stands elsewhere now; its attempts are so many (None: as before). `ended_by`: what one ended by."""
         old = self._noted.get(job_id, _NEW)
-        record = _record(phase, old.attempts if attempts is None else attempts, old.failures + failed)
+        record = _record(
+            phase,
+            old.attempts if attempts is None else attempts,
+            old.failures + (ended_by == FAILED),
+            old.losses + (ended_by == LOST),
+            old.preemptions + (ended_by == PREEMPTED),
+        )
         if record is _NEW:
             self._noted.pop(job_id, None)
         else:
             self._noted[job_id] = record
 
-    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
+    def recall(self, job_id: str, *, attempts: int, failures: int, losses: int, preemptions: int) -> None:
         """The job stands in line again after so many attempts."""
-        self._noted[job_id] = _record(Phase.QUEUED, attempts, failures)
+        self._noted[job_id] = _record(Phase.QUEUED, attempts, failures, losses, preemptions)
 
     def forget(self, job_id: str) -> None:
         """The job begins anew."""

@@ -7,34 +7,38 @@ run time) is the caller's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
 from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
-from muster.model.jobs import Reservation, Running
+from muster.model.jobs import Job, Reservation, Running
 from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
+from muster.model.retries import FAILED, LOST, PREEMPTED
 from muster.model.snapshot import Snapshot
-from muster.state.lifecycle import after_losing, resized
+from muster.state.lifecycle import after_ending, after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
+from muster.state.records import Record
 from muster.state.state import State
 from muster.state.work import Work, Works
 
 End = ev.JobSucceeded | ev.JobFailed
+_ENDS = (ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
 Runtime = Callable[[Running], int | Work | None]
 """How long an attempt runs, in ms, or until how much is done; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What one moment brought: events in order, and the plan of the turn at its end."""
+    """What one moment brought: events in order, and the plan of the turn at its end. `over`: the jobs that ended."""
 
     now_ms: int
     events: tuple[ev.Event, ...]
     plan: Plan
+    over: Mapping[str, Job] = field(default_factory=dict)
 
 
 class Run:
@@ -70,6 +74,7 @@ class Run:
         self._works = Works()
         self._due: dict[str, int | None] = {}  # of jobs that work: when they are done as things stand
         self._moved_ms = 0
+        self._over: dict[str, Job] = {}  # at this moment
         self._rounds_ms = rounds_ms
         self.done_ms: dict[str, int] = {}  # when jobs are really done, which is heard of in the next round
         self._last: Plan | None = None
@@ -112,6 +117,8 @@ class Run:
 
     def next_moment_ms(self, until_ms: int | None = None) -> int | None:
         """When the next turn is due; None when nothing more can happen by itself."""
+        if self.state.dependencies.doomed:
+            return self.state.now_ms
         while self._agenda and not self._is_to_come(self._agenda[0][-1], self._agenda[0][0]):
             heappop(self._agenda)
         event_ms = self._agenda[0][0] if self._agenda else None
@@ -152,8 +159,8 @@ class Run:
 
     def step(self, now_ms: int) -> Moment:
         """Live through one moment."""
-        self.state.now_ms = now_ms
-        happened: list[ev.Event] = []
+        self.state.now_ms, self._over = now_ms, {}
+        happened = self._end_doomed(now_ms)
         while self._agenda and self._agenda[0][0] <= now_ms:
             at_ms, _, _, _, event = heappop(self._agenda)
             if self._is_timely(event, at_ms):
@@ -161,7 +168,7 @@ class Run:
         happened += self._race_on(now_ms)
         if (skipped := self._skipped(now_ms)) is not None:
             self._last = skipped
-            return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped)
+            return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped, over=self._over)
         snapshot = self.state.freeze(now_ms)
         is_heard = self.tells_why or self.watch is not None or self.state.listener is not None
         plan = decide(snapshot, tells_why=is_heard, ahead=self._ahead)
@@ -179,7 +186,7 @@ class Run:
         if self._has_come_to_rest(plan):
             self.state.has_news = False
             self.state.patience.refusals = None if self.tells_why else plan.refusals
-        return Moment(now_ms=now_ms, events=tuple(happened), plan=plan)
+        return Moment(now_ms=now_ms, events=tuple(happened), plan=plan, over=self._over)
 
     def _has_come_to_rest(self, plan: Plan) -> bool:
         """Whether a turn after this plan would do, and say, nothing new."""
@@ -214,9 +221,8 @@ class Run:
                 events = self._ended(event)
             case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
                 events = [event] if self._is_alive(job_id) else []
-            case ev.JobRequeued(job=job_id, attempt=attempt):
-                run = self.state.running.get(job_id)
-                events = [event] if run is not None and run.attempt == attempt else []
+            case ev.JobRequeued():
+                events = self._stopped(event)
             case ev.TaskFailed():
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):
@@ -229,13 +235,29 @@ class Run:
                 events = [event, *(one for end in heard for one in self._result_of(end))]
             case _:
                 pass
-        for one in events:
-            self.state.apply(one, now_ms)
-            self._follow(one)
-        return list(events)
+        return [one for each in events for one in self._apply(each, now_ms)]
 
-    def _follow(self, event: ev.Event) -> None:
-        """A job that works is done sooner or later than thought when its width changed, or it was stopped."""
+    def _apply(self, event: ev.Event, now_ms: int) -> list[ev.Event]:
+        """Apply an event, and the ends of those that can never start because of it."""
+        self._note(event, now_ms)
+        return [event, *self._end_doomed(now_ms)]
+
+    def _end_doomed(self, now_ms: int) -> list[ev.Event]:
+        """End the jobs that come after what did not end as it had to; whoever comes after them may be next."""
+        ended: list[ev.Event] = []
+        while doomed := self.state.dependencies.doomed:
+            job_id, cause = next(iter(doomed.items()))
+            ended.append(ev.JobCancelled(job=job_id, cause=cause))
+            self._note(ended[-1], now_ms)
+        return ended
+
+    def _note(self, event: ev.Event, now_ms: int) -> None:
+        """Apply an event. A job that works is done sooner or later than thought when it got wider, or was stopped."""
+        if isinstance(event, _ENDS) and (job := self.state.find(event.job)) is not None:
+            self._over[event.job] = job
+        self.state.apply(event, now_ms)
+        if isinstance(event, ev.JobStarted):
+            self._expect_end(self.state.running[event.job])
         if isinstance(event, ev.JobRequeued):
             self._works.stop(event.job, self.state.now_ms)
         if isinstance(event, ev.JobResized) and event.job in self._due and event.job in self.state.running:
@@ -270,16 +292,22 @@ class Run:
         run = self.state.running.get(event.job)
         if run is None or run.attempt != event.attempt:
             return []
-        if isinstance(event, ev.JobFailed) and self._retries_left(run) > 0:
-            return [ev.JobRequeued(job=event.job, attempt=event.attempt, cause="failed")]
+        if isinstance(event, ev.JobFailed):
+            return [after_ending(run.job, run.attempt, FAILED, self._record(run), event.cause)]
         return [event]
+
+    def _stopped(self, event: ev.JobRequeued) -> list[ev.Event]:
+        """Someone says that an attempt is over, and not by its own fault."""
+        run = self.state.running.get(event.job)
+        if run is None or run.attempt != event.attempt:
+            return []
+        return [after_ending(run.job, run.attempt, event.cause, self._record(run))]
 
     def _failed(self, event: ev.TaskFailed) -> list[ev.Event]:
         run = self.state.running.get(event.job)
-        if run is None:
-            return []
-        gone = [task for task in run.tasks if (task.group, task.index) == (event.group, event.index)]
-        return after_losing(run, gone, "failed", retries_left=self._retries_left(run)) if gone else []
+        tasks = () if run is None else run.tasks
+        gone = [task for task in tasks if (task.group, task.index) == (event.group, event.index)]
+        return after_losing(run, gone, FAILED, self._record(run)) if run is not None and gone else []
 
     def _lost_with(self, node: str) -> list[ev.Event]:
         """What happens to the jobs with tasks on a node that is gone."""
@@ -287,20 +315,16 @@ class Run:
         for job_id in self.state.machines.jobs_on(node):
             run = self.state.running[job_id]
             gone = [task for task in run.tasks if task.node == node]
-            events += after_losing(run, gone, "lost", retries_left=self._retries_left(run))
+            events += after_losing(run, gone, LOST, self._record(run))
         return events
 
-    def _retries_left(self, run: Running) -> int:
-        return run.job.retries - self.state.jobs[run.job.id].failures
+    def _record(self, run: Running) -> Record:
+        return self.state.jobs[run.job.id]
 
     def _race_on(self, now_ms: int) -> list[ev.Event]:
         """What races bring at this moment."""
-        happened: list[ev.Event] = []
-        if self._racing is not None:
-            for event in self._racing.step(now_ms):
-                self.state.apply(event, now_ms)
-                happened.append(event)
-        return happened
+        steps = () if self._racing is None else self._racing.step(now_ms)
+        return [one for event in steps for one in self._apply(event, now_ms)]
 
     # -- what a plan does --------------------------------------------------------------------------------
 
@@ -310,16 +334,10 @@ class Run:
         for action in plan.actions:
             if isinstance(action, Move):
                 left = ev.JobRequeued(job=action.job, attempt=action.attempt - 1, cause="moved")
-                self.state.apply(left, now_ms)
-                self._follow(left)
-                happened.append(left)
+                happened += self._apply(left, now_ms)
         for place, action in enumerate(plan.actions):
             for event in self._results(action, place, now_ms):
-                self.state.apply(event, now_ms)
-                happened.append(event)
-                if isinstance(event, ev.JobStarted):
-                    self._expect_end(self.state.running[event.job])
-                self._follow(event)
+                happened += self._apply(event, now_ms)
         return happened
 
     def _results(self, action: object, place: int, now_ms: int) -> list[ev.Event]:
@@ -327,7 +345,7 @@ class Run:
             case Evict(job=job_id, attempt=attempt, tasks=tasks, rule=rule, by=by):
                 run = self.state.running[job_id]
                 evicted = ev.JobPreempted(job=job_id, attempt=attempt, rule=rule, by=by, tasks=tasks)
-                return [evicted, *after_losing(run, tasks, "preempted", retries_left=0)]
+                return [evicted, *after_losing(run, tasks, PREEMPTED, self._record(run))]
             case Admit():
                 return [_admitted(action, place, action.reservation)]
             case Promise(job=job_id, reservation=reservation):

@@ -24,9 +24,11 @@ from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
+from muster.model.retries import PREEMPTED
 from muster.model.snapshot import Held, Snapshot
 from muster.model.width import Serving
 from muster.state.books import Books
+from muster.state.dependencies import Dependencies
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
 from muster.state.patience import Patience
@@ -62,7 +64,7 @@ class State:
         self._forgets_ms: int | None = None  # when the next of them is forgotten, if that is worked out
         self.users = Users()
         self._retried: dict[str, int] = {}
-        self._waiters: dict[str, set[str]] = {}
+        self.dependencies = Dependencies()
         self._evicted: dict[str, int] = {}
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
         self._budgets: dict[tuple[str, str], Budget] = {}
@@ -178,7 +180,7 @@ class State:
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
         other._budgets = dict(self._budgets)
         other._elastic = self._elastic.fork()
-        other._waiters = {name: set(jobs) for name, jobs in self._waiters.items()}
+        other.dependencies = self.dependencies.fork()
         return other
 
     # -- writing ---------------------------------------------------------------------------------------
@@ -208,8 +210,8 @@ class State:
                 self._resize(event)
             case ev.JobRequeued():
                 self._requeue(event)
-            case ev.JobFailed(job=job_id):
-                self._end(job_id, Phase.FAILED)
+            case ev.JobFailed(job=job_id, ended_by=ended_by):
+                self._end(job_id, Phase.FAILED, ended_by)
             case ev.JobCancelled(job=job_id):
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
@@ -260,13 +262,13 @@ class State:
     def _submit(self, job: Job) -> None:
         self.jobs.forget(job.id)
         self._touch(job.queue, +1)
-        for other in job.after:
-            self._waiters.setdefault(other, set()).add(job.id)
+        if job.after:
+            self.dependencies.enter(job, self.jobs)
         self._enqueue(job)
 
-    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
+    def recall(self, job_id: str, *, attempts: int, failures: int, losses: int, preemptions: int) -> None:
         """A job that stands in line had so many attempts before, as was found written down."""
-        self.jobs.recall(job_id, attempts=attempts, failures=failures)
+        self.jobs.recall(job_id, attempts=attempts, failures=failures, losses=losses, preemptions=preemptions)
         self._retried[job_id] = attempts
 
     def recall_queue(self, name: str, account: Account, fixed: Account, active_ms: int) -> None:
@@ -283,31 +285,18 @@ class State:
         return self._preempted_by.get(job_id, ())
 
     def _enqueue(self, job: Job) -> None:
-        """The job stands in line; or aside while someone holds it, or until what it comes after has succeeded."""
+        """The job stands in line; or aside while someone holds it, or until what it comes after has ended."""
         self.jobs.note(job.id, Phase.QUEUED)
-        if job.held_by or self.waits_for(job):
+        if job.held_by or job.id in self.dependencies:
             self.held[job.id] = job
         elif job.id in self.races:
             self.races.stand_in_line(job)
         else:
             self.books[job.queue].join(job)
 
-    def waits_for(self, job: Job) -> tuple[str, ...]:
-        """The jobs that must succeed before this one may stand in line."""
-        return tuple(other for other in job.after if not self._is_fulfilled(other))
-
-    def _is_fulfilled(self, other: str) -> bool:
-        return other in self.jobs and self.jobs[other].phase is Phase.SUCCEEDED
-
     def held_back(self, job: Job) -> Held:
         """What a job that stands aside waits for."""
-        waits_for = self.waits_for(job)
-        failed = tuple(
-            other
-            for other in waits_for
-            if other in self.jobs and self.jobs[other].phase in (Phase.FAILED, Phase.CANCELLED)
-        )
-        return Held(job=job, waits_for=waits_for, failed=failed)
+        return Held(job=job, waits_for=self.dependencies.waits_for(job))
 
     def _leave_line(self, job: Job) -> None:
         """The job stands in line, or aside, no more, and asks for nothing."""
@@ -445,13 +434,13 @@ class State:
         if run is not None and self.policy.order.attained:
             job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
-        self.jobs.note(event.job, Phase.QUEUED, failed=event.cause == "failed")
-        if event.cause == "preempted":
+        self.jobs.note(event.job, Phase.QUEUED, ended_by=event.cause)
+        if event.cause == PREEMPTED:
             self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
             self._evicted[event.job] = self.now_ms
         self._enqueue(job)
 
-    def _end(self, job_id: str, phase: Phase) -> None:
+    def _end(self, job_id: str, phase: Phase, ended_by: str = "") -> None:
         before = self.jobs[job_id].phase
         if before is Phase.RUNNING or (before is Phase.PENDING and job_id in self.races):
             job = self._stop(job_id)
@@ -462,13 +451,13 @@ class State:
             job = self._job(job_id)
             self._leave_line(job)
         self.races.leave(job_id)
-        self.jobs.note(job_id, phase)
+        self.jobs.note(job_id, phase, ended_by=ended_by)
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
         self._touch(job.queue, -1)
-        for waiter in sorted(self._waiters.pop(job_id, ())):
-            if waiter in self.held and not self.waits_for(self.held[waiter]) and not self.held[waiter].held_by:
-                self._enqueue(self.held.pop(waiter))
+        for freed in sorted(self.dependencies.end(job_id, phase.value)):
+            if not self.held[freed].held_by:
+                self._enqueue(self.held.pop(freed))
 
     def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:
         """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed, or no longer."""

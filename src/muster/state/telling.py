@@ -47,8 +47,8 @@ def told(event: ev.Event) -> dict[str, Any] | None:
             return {"event": "succeeded", "job": name, "attempt": attempt}
         case ev.JobFailed(job=name, attempt=attempt, cause=cause):
             return {"event": "failed", "job": name, "attempt": attempt, "cause": cause}
-        case ev.JobCancelled(job=name):
-            return {"event": "cancelled", "job": name}
+        case ev.JobCancelled(job=name, cause=cause):
+            return {"event": "cancelled", "job": name, **({"cause": cause} if cause else {})}
         case ev.SubmittedTo(job=name, cluster=cluster, attempt=attempt):
             return {"event": "submitted_to", "job": name, "cluster": cluster, "attempt": attempt}
         case ev.CancelledAt(job=name, cluster=cluster, attempt=attempt):

@@ -32,7 +32,10 @@ from muster.store.rows import (
     TurnRow,
 )
 
-CHANGEABLE = ("state", "attempt", "priority", "priority_class", "start_ms", "end_ms", "failures", "cluster", "reason")
+CHANGEABLE = (
+    *("state", "attempt", "priority", "priority_class", "start_ms", "end_ms"),
+    *("failures", "cluster", "reason", "losses", "preemptions"),
+)
 
 _encoder = msgspec.json.Encoder()
 _values_of = attrgetter(*CHANGEABLE)
@@ -119,6 +122,8 @@ def standing_row(job: JobRow, seq: int, history: str) -> tuple[Any, ...]:
         job.failures,
         job.cluster,
         job.reason,
+        job.losses,
+        job.preemptions,
         history,
     )
 

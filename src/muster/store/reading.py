@@ -45,6 +45,8 @@ _JOB_COLUMNS = (
     STANDING.c.start_ms,
     STANDING.c.end_ms,
     STANDING.c.failures,
+    STANDING.c.losses,
+    STANDING.c.preemptions,
     STANDING.c.cluster,
     STANDING.c.reason,
     JOB.c.seq,
@@ -248,7 +250,7 @@ def _matching(query: JobQuery) -> Iterator[sa.ColumnElement[bool]]:
 
 def _job(row: Any) -> JobRow:
     id_, client, queue, job_set, user, state, attempt, priority, priority_class, submit_ms, *rest = row
-    start_ms, end_ms, failures, cluster, reason, seq, spec = rest
+    start_ms, end_ms, failures, losses, preemptions, cluster, reason, seq, spec = rest
     return JobRow(
         id=id_,
         client_id=client or "",
@@ -263,6 +265,8 @@ def _job(row: Any) -> JobRow:
         start_ms=start_ms,
         end_ms=end_ms,
         failures=failures,
+        losses=losses,
+        preemptions=preemptions,
         cluster=cluster,
         reason=reason,
         seq=seq,

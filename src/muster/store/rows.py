@@ -59,6 +59,8 @@ class JobRow(Struct, frozen=True, kw_only=True, gc=False):
     start_ms: int | None = None
     end_ms: int | None = None
     failures: int = 0
+    losses: int = 0
+    preemptions: int = 0
     cluster: str = ""
     reason: str = ""
     seq: int = 0
@@ -79,6 +81,8 @@ class JobChange(Struct, frozen=True, kw_only=True, gc=False):
     start_ms: int | UnsetType | None = UNSET
     end_ms: int | UnsetType | None = UNSET
     failures: int | UnsetType = UNSET
+    losses: int | UnsetType = UNSET
+    preemptions: int | UnsetType = UNSET
     cluster: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-SCHEMA = "0003"  # the newest migration
+SCHEMA = "0004"  # the newest migration
 
 METADATA = sa.MetaData()
 
@@ -71,6 +71,8 @@ STANDING = sa.Table(
     sa.Column("failures", Number, nullable=False),
     sa.Column("cluster", Name, nullable=False),
     sa.Column("reason", sa.Text(), nullable=False),
+    sa.Column("losses", Number, nullable=False, server_default="0"),
+    sa.Column("preemptions", Number, nullable=False, server_default="0"),
     # Its events, as muster.store.pages writes them: pages leave by age, this stays with the job.
     sa.Column("history", sa.Text(), nullable=False, server_default=""),
     sa.Index("standing_by_state", "state", "seq"),

@@ -80,11 +80,30 @@ def submit(
         str | None, typer.Option("--expected-runtime", help="How long it will take; lets it go into gaps.")
     ] = None,
     lifetime: Annotated[str | None, typer.Option("--lifetime", help="How long it lives at most, for budgets.")] = None,
-    retries: Annotated[int | None, typer.Option("--retries", min=0, help="How often it is tried again.")] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option("--retries", min=0, help="How often it is tried again after it failed; 0 unless given."),
+    ] = None,
+    retries_lost: Annotated[
+        int | None, typer.Option("--retries-lost", min=0, help="How often after it was lost; always unless given.")
+    ] = None,
+    retries_preempted: Annotated[
+        int | None,
+        typer.Option("--retries-preempted", min=0, help="How often after it was preempted; always unless given."),
+    ] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster it must run on.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="The pool it belongs to.")] = None,
     after: Annotated[
-        list[str] | None, typer.Option("--after", metavar="JOB", help="It waits for this job; repeatable.")
+        list[str] | None,
+        typer.Option("--after", metavar="JOB", help="It starts when this job has succeeded; repeatable."),
+    ] = None,
+    after_any: Annotated[
+        list[str] | None,
+        typer.Option("--after-any", metavar="JOB", help="It starts when this job is over, in any way; repeatable."),
+    ] = None,
+    after_failed: Annotated[
+        list[str] | None,
+        typer.Option("--after-failed", metavar="JOB", help="It starts when this job has failed; repeatable."),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help="A name for this submission: the same one submits nothing twice.")
@@ -126,14 +145,26 @@ def submit(
         "timeLimit": time_limit,
         "expectedRuntime": expected,
         "lifetime": lifetime,
-        "retries": retries,
+        "retries": _retries(retries, retries_lost, retries_preempted),
         "cluster": cluster,
         "pool": pool,
-        "after": after or None,
+        "after": _after(after or [], {"any": after_any or [], "failed": after_failed or []}) or None,
     }
     files, command = split_at_dashes(given or [], sys.argv)
     wanted = Wanted(files=files, command=command, of_job=of_job, env=env or [])
     sys.exit(run(Where(output, server, token_file, context), wanted, key=key, wait=wait))
+
+
+def _retries(failed: int | None, lost: int | None, preempted: int | None) -> int | dict[str, int] | None:
+    """The key `retries` of a job file."""
+    given = {"failed": failed, "lost": lost, "preempted": preempted}
+    each = {cause: times for cause, times in given.items() if times is not None}
+    return failed if set(each) <= {"failed"} else each
+
+
+def _after(ok: list[str], others: dict[str, list[str]]) -> list[str | dict[str, str]]:
+    """The key `after` of a job file."""
+    return [*ok, *({"job": name, "when": when} for when, names in others.items() for name in names)]
 
 
 def jobs(

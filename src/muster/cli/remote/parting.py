@@ -14,6 +14,7 @@ from muster.documents.jobs.arrays import parse_array
 from muster.model.errors import InvalidValue
 
 Document = Mapping[str, Any]
+Need = str | Mapping[str, Any]
 
 
 def size(job: Document) -> int:
@@ -40,7 +41,7 @@ def parts(jobs: Sequence[Document], most: int) -> list[list[Document]]:
 def with_ids(part: Sequence[Document], before: Mapping[str, Sequence[str]]) -> list[Document]:
     """The part, with the ids of jobs of earlier parts where it names them. `before`: ids by name."""
     here = {name for job in part for name in called(job)}
-    return [{**job, "after": list(_meant(job["after"], here, before))} if job.get("after") else job for job in part]
+    return [{**job, "after": [*_meant(job["after"], here, before)]} if job.get("after") else job for job in part]
 
 
 def called(job: Document) -> Iterator[str]:
@@ -52,11 +53,17 @@ def called(job: Document) -> Iterator[str]:
     yield from (f"{name}-{index}" for index in _indices(job) or ())
 
 
-def _meant(names: Iterable[str], here: set[str], before: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for name in names:
-        yield from before.get(name, ())
+def _meant(after: Iterable[Need], here: set[str], before: Mapping[str, Sequence[str]]) -> Iterator[Need]:
+    for need in after:
+        name = _name(need)
+        yield from (job_id if isinstance(need, str) else {**need, "job": job_id} for job_id in before.get(name, ()))
         if name in here or name not in before:
-            yield name
+            yield need
+
+
+def _name(need: Need) -> str:
+    """The name that `after` says, or that stands in the mapping it has instead."""
+    return need if isinstance(need, str) else str(need["job"])
 
 
 def _indices(job: Document) -> Sequence[int] | None:
@@ -101,7 +108,7 @@ def _check_order(found: Sequence[Sequence[Document]]) -> None:
         return
     last = {name: number for number, part in enumerate(found) for job in part for name in called(job)}
     for number, part in enumerate(found):
-        for name in (name for job in part for name in job.get("after", ())):
+        for name in (_name(need) for job in part for need in job.get("after") or ()):
             if last.get(name, 0) > number:
                 allowed = "jobs before it: these are too many for one request, and go one part after the other"
                 raise InvalidValue(name, allowed, "after")

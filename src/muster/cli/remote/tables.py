@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from muster.model.retries import COUNTED, FAILED
 from muster.sdk import shapes
 
 WIDTH = 100  # of prose
@@ -153,6 +154,8 @@ JOBS = (
     Column("PRIORITY", lambda job: str(job.priority), wide=True, right=True),
     Column("ATTEMPT", lambda job: str(job.attempt), wide=True, right=True),
     Column("FAILURES", lambda job: str(job.failures), wide=True, right=True),
+    Column("LOSSES", lambda job: str(job.losses), wide=True, right=True),
+    Column("PREEMPTIONS", lambda job: str(job.preemptions), wide=True, right=True),
     Column("REASON", lambda job: job.reason),
 )
 
@@ -185,13 +188,23 @@ def show_job(job: shapes.JobDetail, _wide: bool) -> None:
             ("ended", _moment(job.ended)),
             ("cluster", job.cluster),
             ("attempt", str(job.attempt or "")),
-            ("failures", str(job.failures or "")),
+            *((count, _of_allowed(job, cause, count)) for cause, count in COUNTED.items()),
             ("attempts", "\n".join(map(_lease, job.leases))),
             ("spec", as_yaml(job.spec)),
         ]
     )
     if job.state in ("queued", "pending"):
         print(f"\nmuster why {job.id}   says why it waits")
+
+
+def _of_allowed(job: shapes.JobDetail, cause: str, count: str) -> str:
+    """How many attempts ended so, and how many are forgiven where someone said that."""
+    times, allowed = getattr(job, count), job.spec.get("retries", 0)
+    if not isinstance(allowed, dict):
+        allowed = {FAILED: allowed}
+    if not times:
+        return ""
+    return f"{times} (retries.{cause} allows {allowed[cause]})" if allowed.get(cause) is not None else str(times)
 
 
 def _priority(job: shapes.Job) -> str:

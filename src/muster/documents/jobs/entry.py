@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import DEFAULT_CLASS, DEFAULT_QUEUE, Known
+from muster.documents.problems import Problems
 from muster.documents.scalars import INT32, as_name
-from muster.documents.shapes import DURATION, NAME, Schema, integer, list_of, mapping_of, said
+from muster.documents.shapes import DURATION, NAME, Schema, choice, integer, list_of, mapping, mapping_of, said
+from muster.documents.values import Map, Value
+from muster.model.after import After, When
 from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
+from muster.model.retries import FAILED, LOST, PREEMPTED, Retries
 from muster.model.width import FREEZING_MS, NORMAL
+
+WHEN = {when.value: when for when in When}
 
 
 class Key(NamedTuple):
@@ -23,11 +29,16 @@ class Key(NamedTuple):
 
 
 class Need(NamedTuple):
-    """The name of a job that another waits for, and where that is said."""
+    """A job that another comes after, by its name, and where that is said."""
 
-    name: str
+    after: After
     line: int
     path: str
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+        return self.after.job
 
 
 def read_common(fields: Fields, known: Known, keys: Sequence[Key]) -> dict[str, Any]:
@@ -95,16 +106,51 @@ def as_pool(name: str) -> str:
 
 
 def read_after(fields: Fields) -> tuple[Need, ...]:
-    """The key `after`: each name once."""
+    """The key `after`: names, or {job: name, when: ok | any | failed}; each name once."""
     needs: dict[str, Need] = {}
     for item, path in fields.items("after"):
-        name = as_name(item, path, fields.problems)
-        if name is not None:
-            needs.setdefault(name, Need(name, item.line, path))
+        after = _read_need(item, path, fields.problems)
+        if after is None:
+            continue
+        before = needs.setdefault(after.job, Need(after, item.line, path)).after
+        if before != after:
+            message = f"{after.job} is named before, with {before.when.value}: one end of it is allowed"
+            fields.problems.add(path, item.line, message)
     return tuple(needs.values())
 
 
+def _read_need(item: Value, path: str, problems: Problems) -> After | None:
+    if not isinstance(item, Map):
+        name = as_name(item, path, problems)
+        return None if name is None else After(name)
+    need = Fields("after", item, path, problems)
+    name, when = need.required_name("job"), need.choice("when", WHEN, When.OK)
+    need.close()
+    return None if name is None else After(name, when)
+
+
+def read_retries(fields: Fields) -> Retries:
+    """The key `retries`: a number for its own failures, or a number for each of what can end an attempt."""
+    if not fields.has_map("retries"):
+        allowed = f"a whole number from 0 to {INT32}, or a mapping such as {{failed: 2, lost: 3, preempted: 10}}"
+        return Retries(failed=fields.optional_integer("retries", 0, INT32, allowed) or 0)
+    each = fields.mapping("retries", "retries")
+    retries = Retries(
+        failed=each.integer(FAILED, 0, 0, INT32),
+        lost=each.optional_integer(LOST, 0, INT32),
+        preempted=each.optional_integer(PREEMPTED, 0, INT32),
+    )
+    each.close()
+    return retries
+
+
 # --- the table -----------------------------------------------------------------------------------
+
+RETRIES: dict[str, Schema] = {
+    FAILED: said(integer(0, INT32), "Attempts that ended by its own fault.", default=0),
+    LOST: said(integer(0, INT32), "Attempts whose node, agent or cluster was gone. Absent: all of them."),
+    PREEMPTED: said(integer(0, INT32), "Attempts that gave way to another job. Absent: all of them."),
+}
 
 KEYS = (
     Key("queue", "queue", read_queue, said(NAME, "The queue it waits in.", examples=["research"])),
@@ -149,11 +195,12 @@ KEYS = (
     Key(
         "retries",
         "retries",
-        lambda fields, _: fields.integer("retries", 0, 0, INT32),
+        lambda fields, _: read_retries(fields),
         said(
-            integer(0, INT32),
-            "How often its own failures are forgiven; preempted and lost attempts are free.",
+            {**mapping(RETRIES), **integer(0, INT32), "type": ["integer", "object"]},
+            "How often its own failures are forgiven; or how many attempts that failed, were lost and were preempted.",
             default=0,
+            examples=[2, {"failed": 2, "lost": 3, "preempted": 10}],
         ),
     ),
     Key("user", "user", lambda fields, _: fields.name("user") or "", said(NAME, "Whose job it is.", examples=["ada"])),
@@ -172,12 +219,29 @@ KEYS = (
     ),
 )
 
+_NEED = {
+    **mapping(
+        {
+            "job": said(
+                NAME, "The name or the id of a job; that of an array means all its jobs.", examples=["prepare"]
+            ),
+            "when": said(choice(WHEN), "How it must end.", default="ok"),
+        },
+        required=("job",),
+    ),
+    "type": ["string", "object"],
+}
+
 PLACE_KEYS: dict[str, Schema] = {
     "pool": said(NAME, "The pool it belongs to.", default=DEFAULT_NAME),
     "cluster": said(NAME, "The only cluster it may run in.", examples=["east"]),
     "clusters": said(
         mapping_of(integer(0, 100)), "Candidate clusters, each with a preference.", examples=[{"east": 80, "west": 20}]
     ),
-    "after": said(list_of(NAME), "It starts when these jobs have succeeded.", examples=[["prepare"]]),
+    "after": said(
+        list_of({**NAME, **_NEED}),
+        "It starts when these jobs have succeeded; or have ended in any way, or failed, where that is said.",
+        examples=[["prepare"], [{"job": "prepare", "when": "any"}]],
+    ),
 }
 """The keys about where and after whom a job runs."""

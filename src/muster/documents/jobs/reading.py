@@ -12,6 +12,7 @@ from typing import Any
 from muster.documents import document
 from muster.documents.fields import Fields
 from muster.documents.jobs.arrays import read_indices
+from muster.documents.jobs.circles import refuse_circles
 from muster.documents.jobs.entry import KEYS, Key, Need, read_after, read_clusters, read_common, read_pool
 from muster.documents.jobs.groups import read_groups, refuse_empty_shapes
 from muster.documents.jobs.known import Known
@@ -72,12 +73,14 @@ def read_job_file(text: str | bytes, path: str, known: Known, *, simulation: boo
     """
     problems = JobProblems(path)
     data = text if isinstance(text, bytes) else document.encoded(text, problems)
-    specs = []
+    specs, read = [], []
     for value in document.read_stream(data, problems, WHAT):
         for entry, where in entries(value):
             fields = Fields.of("job", entry, where, problems)
             if fields is not None:
                 specs.append(read_spec(fields, known, simulation=simulation))
+                read.append(fields)
+    refuse_circles(specs, lambda place, message: read[place].add("after", message))
     if problems:
         raise problems.error()
     return specs
@@ -116,7 +119,7 @@ def read_spec(fields: Fields, known: Known, *, simulation: bool = False) -> JobS
         name=name,
         profile=profile,
         launch=Launch(groups=launches, objects=read_objects(fields, launches)),
-        after=tuple(need.name for need in after),
+        after=tuple(need.after for need in after),
         indices=indices,
         race=race,
         simulated=simulated,

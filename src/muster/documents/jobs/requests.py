@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from muster.documents.fields import Fields
+from muster.documents.jobs.circles import refuse_circles
 from muster.documents.jobs.groups import ONLY_GROUP
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.launch import LAUNCH_KEYS, Launch, read_launch
@@ -22,6 +23,7 @@ from muster.documents.jobs.spec import JobSpec
 from muster.documents.problems import Problems
 from muster.documents.scalars import is_name
 from muster.documents.values import Map, decoded
+from muster.model.after import After
 from muster.model.errors import InvalidValue
 from muster.model.jobs import Profile
 
@@ -75,6 +77,7 @@ class JobReader:
                 self._quick(entry) or self._full(entry, f"{where}[{index}]", problems)
                 for index, entry in enumerate(value)
             ]
+            refuse_circles(specs, lambda place, message: problems.add(f"{where}[{place}].after", 0, message))
         else:
             specs = [self._full(value, where, problems)]
         if problems:
@@ -124,7 +127,8 @@ class JobReader:
                 given["launch"] = self._launch(launch, like["launch"], asks)
         except (_NotPlain, TypeError, ValueError):  # the last two: what no dictionary and no marshal takes
             return None
-        return None if given["name"] in given.get("after", ()) else JobSpec(**{**like, **given})
+        is_own = any(need.job == given["name"] for need in given.get("after", ()))
+        return None if is_own else JobSpec(**{**like, **given})
 
     def _value(self, key: str, value: Any) -> Any:
         """What a key about the whole job says."""
@@ -187,10 +191,10 @@ def _plain_name(value: Any) -> str:
     raise _NotPlain
 
 
-def _plain_names(value: Any) -> tuple[str, ...]:
+def _plain_after(value: Any) -> tuple[After, ...]:
     if isinstance(value, list):
-        return tuple(dict.fromkeys(map(_plain_name, value)))
+        return tuple(map(After, dict.fromkeys(map(_plain_name, value))))
     raise _NotPlain
 
 
-_NAMES: dict[str, Callable[[Any], Any]] = {"name": _plain_name, "after": _plain_names}
+_NAMES: dict[str, Callable[[Any], Any]] = {"name": _plain_name, "after": _plain_after}

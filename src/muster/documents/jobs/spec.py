@@ -9,8 +9,10 @@ from typing import Any
 
 from muster.documents.jobs.launch import Launch
 from muster.documents.jobs.simulation import Simulated
+from muster.model.after import After
 from muster.model.jobs import Job, Profile
 from muster.model.race import RaceSpec
+from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
 GRACE_MS = 30_000
@@ -43,8 +45,8 @@ class JobSpec:
     lifetime_ms: int | None = None
     expected_ms: int | None = None
     time_limit_ms: int | None = None
-    retries: int = 0
-    after: tuple[str, ...] = ()
+    retries: Retries = NO_RETRIES
+    after: tuple[After, ...] = ()
     level: int = NORMAL
     freezing_ms: int = FREEZING_MS
     on_lost: OnLost = OnLost.WAIT
@@ -76,7 +78,7 @@ class JobSpec:
                 document={**whole, "array": str(index)},
             )
 
-    def job(self, id: str, submit_ms: int, after: tuple[str, ...] = (), *, user: str = "", number: int = 0) -> Job:
+    def job(self, id: str, submit_ms: int, after: tuple[After, ...] = (), *, user: str = "", number: int = 0) -> Job:
         """The job that the engine sees; `after`: the ids of those it waits for, `user`: whose it is if it says none."""
         return Job(
             id=id,

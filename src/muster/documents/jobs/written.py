@@ -9,7 +9,7 @@ from muster.documents.values import List, Map, Scalar, Value, plain
 _TEXT = frozenset(
     (
         *("text", "name", "queue", "user", "jobSet", "priorityClass", "level", "onLost", "pool", "cluster", "after"),
-        *("array", "command", "args", "workdir", "grace", "kind", "group"),
+        *("array", "command", "args", "workdir", "grace", "kind", "group", "job", "when"),
     )
 )
 """Keys whose value is text, or a list of it."""

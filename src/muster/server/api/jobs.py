@@ -185,7 +185,7 @@ def release(job_id: str, desk: Desk, who: Asking) -> JobView:
 
 @router.post("/jobs/{job_id}/preempt", responses={404: {"model": Error}, 409: {"model": Error}})
 def preempt(job_id: str, desk: Desk, who: Admin) -> JobView:
-    """Stop a running job and put it back into its queue; that costs it no retry."""
+    """Stop a running job and put it back into its queue; it counts as preempted (`retries.preempted`)."""
     row = _job(desk, job_id)
     if row.state != "running":
         raise Refused(409, f"{job_id} is {row.state}: only a running job can be preempted")
@@ -236,6 +236,8 @@ def _view(row: JobRow) -> dict[str, Any]:
         "started": _seconds(row.start_ms),
         "ended": _seconds(row.end_ms),
         "failures": row.failures,
+        "losses": row.losses,
+        "preemptions": row.preemptions,
         "cluster": row.cluster,
         "reason": row.reason,
     }

@@ -50,7 +50,10 @@ class Lease(Shape):
 
 
 class JobView(Shape):
-    """A job. `reason`: why its last attempt ended, or why it failed."""
+    """A job. `reason`: why its last attempt ended, or why the job failed or was cancelled.
+
+    `failures`, `losses` and `preemptions`: how many of its attempts failed by themselves, were lost, were preempted.
+    """
 
     id: str
     queue: str
@@ -64,6 +67,8 @@ class JobView(Shape):
     started: float | None = None
     ended: float | None = None
     failures: int = 0
+    losses: int = 0
+    preemptions: int = 0
     cluster: str = ""
     reason: str = ""
 

@@ -24,7 +24,7 @@ from muster.sim.checker.world import Spot, World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
-_ON_HELD = (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED)
+_ON_HELD = (Reason.HELD, Reason.DEPENDENCY)
 _ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
 
 
@@ -111,9 +111,9 @@ class Truth:
             if waiting.reason is not Reason.HELD or waiting.facts.get("by") != held.job.held_by:
                 yield f"{name}: is held by {held.job.held_by}, but says {waiting}"
             return
-        reason = Reason.DEPENDENCY_FAILED if held.failed else Reason.DEPENDENCY
-        if waiting.reason is not reason or waiting.facts.get("after") != list(held.failed or held.waits_for):
-            yield f"{name}: waits for {list(held.waits_for)} ({list(held.failed)} failed), but says {waiting}"
+        named = [need.told for need in held.waits_for]
+        if waiting.reason is not Reason.DEPENDENCY or waiting.facts.get("after") != named:
+            yield f"{name}: waits for {named}, but says {waiting}"
 
     def _behind(self, job: Job, waiting: Waiting) -> Iterator[str]:
         head = self.plan.heads.get(job.queue)

@@ -50,8 +50,8 @@ class Gauge:
         self._rows = {job.id: row for row, job in enumerate(self._jobs)}
         self._waiters: dict[str, list[int]] = {}
         for row, job in enumerate(self._jobs):
-            for other in job.after:
-                self._waiters.setdefault(other, []).append(row)
+            for need in job.after:
+                self._waiters.setdefault(need.job, []).append(row)
         weights = scenario.policy.weights if weights is None else weights
         self._layout = _layout(simulation, weights)
         self._queue_numbers = {name: number for number, name in enumerate(self._layout.queues)}
@@ -165,7 +165,7 @@ class Gauge:
                 self._let_ask(waiter)
 
     def _let_ask(self, row: int) -> None:
-        """What the job comes after has succeeded."""
+        """What the job comes after has ended."""
         job = self._jobs[row]
         if job.id not in self._is_raced:
             self._count(row, self._kinds.waits(self._queue_numbers[job.queue], job.profile))

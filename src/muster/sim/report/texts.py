@@ -52,6 +52,5 @@ REASONS = {
     Reason.JUST_EVICTED: "it had given way at that moment",
     Reason.DEPENDENCY: "it comes after other jobs",
     Reason.HELD: "someone holds it back",
-    Reason.DEPENDENCY_FAILED: "a job it comes after did not succeed",
     Reason.BEHIND: "others of its queue came first",
 }

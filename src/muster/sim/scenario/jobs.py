@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from muster.documents.fields import Fields
+from muster.documents.jobs.circles import circles, in_words
 from muster.documents.jobs.entry import KEYS, Need, read_after, read_clusters, read_common, read_pool
 from muster.documents.jobs.groups import read_groups
 from muster.documents.jobs.known import Known, listed
 from muster.documents.jobs.simulation import RaceScript, Simulated, read_scripted_race, read_simulated
+from muster.model.after import After
 from muster.model.jobs import Job, Profile
 from muster.model.names import name_key
 from muster.model.queues import Queue
@@ -21,7 +22,6 @@ from muster.sim.scenario.world import World
 
 MOST_JOBS = 2_000_000
 MOST_DEPENDENCIES = 10_000_000  # pairs of jobs, one after the other
-MOST_CYCLES = 20  # that are reported; each search walks every entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +61,14 @@ class Jobs:
     def made(self) -> list[ScriptJob]:
         """The jobs themselves, by submit time and id. Only once no problem was found."""
         made: list[ScriptJob] = []
-        ids: dict[tuple[str, ...], tuple[str, ...]] = {}  # entries that wait for the same share one tuple
+        meant: dict[tuple[After, ...], tuple[After, ...]] = {}  # entries that wait for the same share one tuple
         for one in self.entries.values():
-            names = tuple(need.name for need in one.after)
-            if names not in ids:
-                ids[names] = self._ids(names)
+            after = tuple(need.after for need in one.after)
+            if after not in meant:
+                meant[after] = self._meant(after)
             timed = one.simulated
             for name in one.entry.names():
-                job = Job(id=name, profile=one.profile, submit_ms=timed.at_ms, after=ids[names], **one.common)
+                job = Job(id=name, profile=one.profile, submit_ms=timed.at_ms, after=meant[after], **one.common)
                 made.append(ScriptJob(job=job, runtime_ms=timed.runtime_ms, work=timed.work, race=one.race))
         made.sort(key=lambda one: (one.job.submit_ms, one.job.key))
         return made
@@ -79,9 +79,9 @@ class Jobs:
             return list(self.world.queues.values())
         return [Queue(name=name) for name in self.queues]
 
-    def _ids(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        ids = {job for name in names for job in self.roster.meant(name)}
-        return tuple(sorted(ids, key=name_key))
+    def _meant(self, after: tuple[After, ...]) -> tuple[After, ...]:
+        each = {After(job, need.when) for need in after for job in self.roster.meant(need.job)}
+        return tuple(sorted(each, key=lambda need: (name_key(need.job), need.when.value)))
 
     # --- one entry ---
 
@@ -123,16 +123,11 @@ class Jobs:
                 message = f"more than {MOST_DEPENDENCIES} pairs of jobs in the whole file are not allowed"
                 one.fields.add("after", message)
                 return
-        for _ in range(MOST_CYCLES):
-            try:
-                TopologicalSorter(before).prepare()
-            except CycleError as err:
-                self._refuse_cycle(err.args[1], before)
-            else:
-                return
+        for circle in circles(before):
+            self.entries[circle[0]].fields.add("after", in_words(circle))
 
     def _entries_before(self, one: JobEntry) -> set[str]:
-        """The entries whose jobs must succeed before those of this one start."""
+        """The entries whose jobs must end before those of this one start."""
         before = set()
         for need in one.after:
             other = self.roster.entry_of(need.name)
@@ -144,13 +139,3 @@ class Jobs:
             else:
                 before.add(other.name)
         return before
-
-    def _refuse_cycle(self, cycle: list[str], before: dict[str, set[str]]) -> None:
-        # graphlib lists each entry before the one that waits for it.
-        names = cycle[:-1]
-        start = names.index(min(names, key=name_key))
-        around = [*names[start:], *names[:start], names[start]]
-        message = f"these jobs wait for each other in a circle: {' before '.join(around[:20])}"
-        self.entries[names[start]].fields.add("after", message)
-        for name in names:
-            before[name] = set()

@@ -91,7 +91,7 @@ def _waiting_job(snapshot: Snapshot, job_id: str) -> Job | None:
 
 def _can_be_helped(waiting: Waiting) -> bool:
     """Whether anything but time, or other jobs, keeps it."""
-    not_its_own = (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED, Reason.JUST_EVICTED, Reason.RATE_LIMIT)
+    not_its_own = (Reason.HELD, Reason.DEPENDENCY, Reason.JUST_EVICTED, Reason.RATE_LIMIT)
     return waiting.reason not in not_its_own
 
 

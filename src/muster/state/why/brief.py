@@ -42,7 +42,7 @@ class Brief:
         if alike is not None and alike.job not in (job.id, self.head):
             many = f"{alike.jobs} of its queue that ask for the same"
             yield f"What holds {many} is {alike.reason.name}: {alike.explain()}."
-        if waiting.reason not in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
+        if waiting.reason not in (Reason.HELD, Reason.DEPENDENCY):
             yield f"Its queue has {self.in_queue} jobs that are not over."
             yield holds(self.share)
             if waiting.estimate_ms is not None:

@@ -52,7 +52,7 @@ def _sentences(why: Why) -> Iterator[str]:
     yield f"{why.waiting.reason.name}: {sentence(why.waiting.reason, why.waiting.facts)}."
     if why.first is not None:
         yield f"What holds {why.ahead.first} is {why.first.reason.name}: {sentence(why.first.reason, why.first.facts)}."
-    if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY, Reason.DEPENDENCY_FAILED):
+    if why.waiting.reason in (Reason.HELD, Reason.DEPENDENCY):
         yield again(why.waiting.reason)
         return
     yield from _nodes(why)

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 NAME = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 NUMBER = sa.BigInteger()

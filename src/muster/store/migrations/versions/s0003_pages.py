@@ -9,8 +9,8 @@ from itertools import groupby
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 NUMBER = sa.BigInteger()
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
