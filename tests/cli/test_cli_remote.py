@@ -342,6 +342,23 @@ def test_machines_pools_and_users(muster: Muster) -> None:
     assert muster("user", "set", "ana", "--quota", "cpu=64").stdout.splitlines()[1].split() == ["ana", "cpu=64"]
 
 
+def test_who_drains_a_node_and_waits_sees_who_leaves_it(muster: Muster, site: Site) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "8", "--name", "away", "--", "sleep", "600")
+    site.wait([job], "running")
+    (home,) = told(muster, "job", job)["leases"][0]["nodes"]
+
+    done = muster("drain", home, "--wait", "--every", "0.1")
+
+    assert done.stderr.splitlines()[0] == f"{home}: 1 jobs to leave: {job}"
+    assert done.stderr.splitlines()[-1] == f"{home}: 0 jobs left; gone: {job}"
+    assert "drained" in done.stdout
+    assert site.job(job)["attempt"] == 2
+    assert json.loads(muster("drain", home, "--wait", "-o", "json").stdout)["drain"]["leaving"] == []
+    muster("uncordon", home)
+    muster("cancel", job)
+    assert "--grace: 'soon': a duration" in muster("drain", home, "--grace", "soon", exit_code=2).stderr
+
+
 def test_operators_pause_and_look(muster: Muster) -> None:
     assert "paused" in muster("pause").stdout
     assert "paused" not in muster("resume").stdout

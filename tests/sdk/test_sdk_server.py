@@ -153,6 +153,10 @@ def test_machines_are_listed_and_cordoned(client: Any) -> None:
     first = client.nodes(cluster="lab")[0]
     assert first.allocatable["cpu"] == "8"
     assert client.cordon(first.name).cordoned
+    drained = client.drain(first.name, grace_s=60)
+    assert drained.drain is not None
+    assert drained.drain.leaves == pytest.approx(drained.drain.since + 60)
+    assert drained.is_drained  # nothing ran there
     assert not client.uncordon(first.name).cordoned
     assert client.nodes(cluster="elsewhere") == []
 

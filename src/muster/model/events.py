@@ -58,6 +58,13 @@ class NodeCordoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDrained:
+    """An operator empties a node: it takes no new tasks, and those that are there leave it."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLabelled:
     """Labels of a node were set; others stay."""
 
@@ -200,7 +207,7 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPreempted:
-    """Tasks were evicted; JobResized or JobRequeued follows."""
+    """Tasks were evicted; JobResized or JobRequeued follows. `by`: the job they gave way to, or the drained node."""
 
     job: str
     attempt: int
@@ -315,6 +322,7 @@ Event = (
     | NodeAdded
     | NodeRemoved
     | NodeCordoned
+    | NodeDrained
     | NodeLabelled
     | PoolSet
     | PoolChanged

@@ -278,6 +278,14 @@ class AsyncClient:
         """Let nothing new start on a node."""
         return await self.do(asking.cordon(node))
 
+    async def drain(self, node: str, *, grace_s: float = 0.0) -> shapes.Node:
+        """Let nothing new start on a node, and have what runs there leave it, after so many seconds.
+
+        Jobs that have their `min` elsewhere go on; others start again elsewhere, which costs them no retry. The node is
+        empty once `is_drained`; `uncordon` ends it.
+        """
+        return await self.do(asking.drain(node, grace_s=grace_s))
+
     async def uncordon(self, node: str) -> shapes.Node:
         """Let things start on a node again."""
         return await self.do(asking.uncordon(node))

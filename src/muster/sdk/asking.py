@@ -22,6 +22,7 @@ from muster.sdk.shapes import JobState
 T = TypeVar("T")
 
 MOST_IN_A_PAGE = 1000
+MOST_GRACE_S = 30 * 86_400.0
 
 _API = "/api/v1"
 _KEY = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
@@ -234,6 +235,14 @@ def nodes(*, cluster: str = "") -> Ask[list[shapes.Node]]:
 def cordon(node: str) -> Ask[shapes.Node]:
     """Let nothing new start on a node."""
     return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/cordon", read=_Node.decode)
+
+
+def drain(node: str, *, grace_s: float = 0.0) -> Ask[shapes.Node]:
+    """Let nothing new start on a node, and have what runs there leave it, after so many seconds."""
+    if not 0 <= grace_s <= MOST_GRACE_S:
+        raise InvalidValue(grace_s, f"from 0 to {MOST_GRACE_S:g} seconds", "grace_s")
+    path = f"{_API}/nodes/{_named(node, 'node')}/drain"
+    return Ask(method="POST", path=path, body=_json({"grace": grace_s}), read=_Node.decode)
 
 
 def uncordon(node: str) -> Ask[shapes.Node]:

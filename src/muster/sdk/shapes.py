@@ -128,6 +128,15 @@ class Cluster(Answer, frozen=True, kw_only=True):
     nodes: int = 0
 
 
+class Drain(Answer, frozen=True, kw_only=True):
+    """Who empties a node, and since when; from `leaves` on nothing may stay, and `leaving` are jobs that still stop."""
+
+    by: str
+    since: float
+    leaves: float
+    leaving: list[str] = []
+
+
 class Node(Answer, frozen=True, kw_only=True):
     """A node and what is on it."""
 
@@ -138,6 +147,12 @@ class Node(Answer, frozen=True, kw_only=True):
     used: dict[str, str]
     labels: dict[str, str] = {}
     jobs: list[str] = []
+    drain: Drain | None = None
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it was drained and nothing is left on it."""
+        return self.drain is not None and not self.jobs and not self.drain.leaving
 
 
 class Pool(Answer, frozen=True, kw_only=True):

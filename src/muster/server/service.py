@@ -25,6 +25,7 @@ from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.answering import Answers
 from muster.server.bells import Bells
+from muster.server.cordons import CORDON, Cordons
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
@@ -72,7 +73,8 @@ class Service:
         preemption = settings_in(store)["preemption"]
         if preemption is not None:
             self.policy = policy = replace(policy, preemption=Preemption(preemption))
-        found = found_in(store, policy, levels)
+        self.cordons = Cordons(store.things(CORDON))
+        found = found_in(store, policy, levels, self.cordons)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -87,7 +89,7 @@ class Service:
         self._reader = JobReader(self.known())
         self._names = Names()
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits)
+        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons)
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need

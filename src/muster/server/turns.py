@@ -20,6 +20,7 @@ from typing import Any
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
+from muster.server.cordons import Cordons
 from muster.server.leases import ENDED, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
@@ -87,6 +88,7 @@ class Turns:
         room: Room,
         reasons: Reasons,
         limits: Limits,
+        cordons: Cordons,
     ) -> None:
         self.world = world
         self.reasons = reasons
@@ -103,6 +105,7 @@ class Turns:
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
+        self._cordons = cordons
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._settling = Settling(writer, self._settled)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
@@ -186,7 +189,7 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms()]
+            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms(), self._cordons.next_ms()]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -220,12 +223,14 @@ class Turns:
             written = Written(self.leases, now_ms, self.world.state)
             happened = [event for one in news for event in self._events_of(one, written, now_ms)]
             happened += self._losses(written, now_ms)
+            happened += self._drains(news, now_ms)
             queues = self._queues_of(happened)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
             written.add_all(
                 (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
                 queues,
             )
+            written.things += self._cordons.told(moment.events, list(written.leases.values()))
             actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
@@ -309,6 +314,12 @@ class Turns:
             if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
                 self._lost.add(row.cluster)
                 yield from _lost(row, written, now_ms)
+
+    def _drains(self, news: Iterable[News], now_ms: int) -> list[ev.Event]:
+        """What must leave its node by now."""
+        for one in news:
+            self._cordons.hear(one.things, one.gone)
+        return self._cordons.due(now_ms)
 
     def _silences(self, now_ms: int) -> Iterable[ev.Event]:
         """Agents that have said nothing for too long."""

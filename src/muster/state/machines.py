@@ -75,6 +75,8 @@ class Machines:
                 self.remove_node(name)
             case ev.NodeCordoned(node=name, cordoned=cordoned) if name in self.nodes:
                 self.cordon(name, cordoned=cordoned)
+            case ev.NodeDrained(node=name) if name in self.nodes:
+                self.cordon(name, cordoned=True)
             case ev.NodeLabelled(node=name, labels=labels) if name in self.nodes:
                 self.label(name, dict(labels))
             case ev.PoolSet(pool=pool):

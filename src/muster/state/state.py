@@ -20,7 +20,7 @@ from muster.model.fleet import Fleet
 from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
-from muster.model.plan import Plan
+from muster.model.plan import Plan, Rule
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
@@ -214,8 +214,9 @@ class State:
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
-            case ev.JobPreempted(job=job_id, by=by):
-                self._note_preempted(job_id, by)
+            case ev.JobPreempted(job=job_id, rule=rule, by=by):
+                if rule is not Rule.DRAIN:
+                    self._note_preempted(job_id, by)
             case ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
                 pass  # what follows from it comes as an event of its own
             case ev.RaceBegan(job=job_id, attempt=attempt):

@@ -1,4 +1,4 @@
-"""`muster clusters`, `pools`, `pool set|remove`, `nodes`, `cordon`, `uncordon`."""
+"""`muster clusters`, `pools`, `pool set|remove`, `nodes`, `cordon`, `drain`, `uncordon`."""
 
 from __future__ import annotations
 
@@ -144,6 +144,40 @@ def cordon(
     sys.exit(asked(Where(output, server, token_file, context), lambda: asking.cordon(node), show_node))
 
 
+def drain(
+    node: NodeName,
+    grace: Annotated[
+        str, typer.Option("--grace", metavar="TIME", help="Let what runs there go on for so long first: 5m, 90s.")
+    ] = "0s",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the node is empty, and say who left.")] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="With --wait: how often to look.", min=0.1, max=3600)
+    ] = 1.0,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Empty a node: nothing new starts there, and what runs there leaves. For admins.
+
+    A job that has its `min` elsewhere goes on without its tasks there. Any other is stopped whole, as when it is
+    preempted (TERM, and KILL after its own grace), and starts elsewhere; that costs it no retry. The node stays closed
+    until `muster uncordon`, whoever restarts. Drain it again with another --grace to hurry, or to give more time.
+
+    Example: muster drain lab-3
+
+    Example: muster drain lab-3 --grace 30m --wait && ssh lab-3 sudo reboot
+
+    Exit codes: 0 fine (with --wait: the node is empty), 1 there is no such node, somebody uncordoned it, or the server
+    refused, 2 bad input, 3 the server cannot be reached, 130 interrupted (the drain goes on).
+
+    More: docs/server.md, "Machines that need care".
+    """
+    from muster.cli.remote.draining import drain_node
+
+    sys.exit(drain_node(Where(output, server, token_file, context), node, grace, every_s=every, waits=wait))
+
+
 def uncordon(
     node: NodeName,
     output: Output = Format.TABLE,
@@ -151,7 +185,7 @@ def uncordon(
     token_file: TokenFile = "",
     context: ContextName = "",
 ) -> None:
-    """Let things start on a node again.
+    """Let things start on a node again; whatever was to leave it may stay.
 
     Example: muster uncordon lab-3
 
@@ -167,6 +201,6 @@ def uncordon(
 
 def declare(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (clusters, pools, nodes, cordon, uncordon):
+    for command in (clusters, pools, nodes, cordon, drain, uncordon):
         app.command()(command)
     app.add_typer(pool_group)

@@ -146,8 +146,23 @@ class ClusterView(Shape):
     nodes: int = 0
 
 
+class DrainBody(Body):
+    """How a node is emptied. `grace`: for how many seconds what runs there may go on first."""
+
+    grace: Annotated[float, Field(ge=0, le=30 * 86_400)] = 0.0
+
+
+class DrainView(Shape):
+    """Who empties a node, and since when; from `leaves` on nothing may stay, and `leaving` are jobs that still stop."""
+
+    by: str
+    since: float
+    leaves: float
+    leaving: list[str] = []
+
+
 class NodeView(Shape):
-    """A node and what is on it."""
+    """A node and what is on it. A node that is drained is empty once it has no `jobs` and none is `leaving`."""
 
     name: str
     cluster: str
@@ -156,6 +171,7 @@ class NodeView(Shape):
     used: dict[str, str]
     labels: dict[str, str] = {}
     jobs: list[str] = []
+    drain: DrainView | None = None
 
 
 class TurnView(Shape):

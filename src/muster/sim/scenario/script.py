@@ -18,6 +18,7 @@ from muster.model.events import (
     JobChanged,
     NodeAdded,
     NodeCordoned,
+    NodeDrained,
     NodeLabelled,
     NodeRemoved,
     PoolChanged,
@@ -42,6 +43,7 @@ ACTIONS = (
     "removeNode",
     "cordonNode",
     "uncordonNode",
+    "drainNode",
     "labelNode",
     "setPool",
     "deletePool",
@@ -126,6 +128,8 @@ class Script:
             case "cordonNode" | "uncordonNode":
                 cordoned = action == "cordonNode"
                 self._put(at_ms, NodeCordoned(node=self._node(fields, action), cordoned=cordoned))
+            case "drainNode":
+                self._put(at_ms, NodeDrained(node=self._node(fields, action)))
             case "labelNode":
                 self._put(at_ms, self._labelled(fields.mapping(action, action)))
             case "setPool":
