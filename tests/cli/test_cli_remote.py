@@ -359,6 +359,53 @@ def test_who_drains_a_node_and_waits_sees_who_leaves_it(muster: Muster, site: Si
     assert "--grace: 'soon': a duration" in muster("drain", home, "--grace", "soon", exit_code=2).stderr
 
 
+def test_a_question_to_the_server_is_answered_in_words_and_changes_nothing(muster: Muster, site: Site) -> None:
+    done = muster("whatif", "--queue", "a", "--cpu", "2", "--expected-runtime", "10m")
+    assert re.match(r"new \(a\) would start now on lab: lab-\d\n", done.stdout)
+    assert "0 earlier, 0 later" in done.stdout
+
+    never = muster("whatif", "--queue", "a", "--cpu", "900").stdout
+    assert "new (a) would not start as far as can be seen\n  at first it would wait: NEVER_FITS: fits no" in never
+    tried = told(muster, "whatif", "--submit", "{name: mine, queue: a, cpu: 1}", "--event", "{cordonNode: lab-0}")
+    assert [it["job"] for it in tried["jobs"] if it["asked"]] == ["mine"]
+    assert not any(node["cordoned"] for node in told(muster, "nodes"))
+
+
+def test_a_question_about_a_job_compares_its_starts(muster: Muster, site: Site) -> None:
+    full = ["--cpu", "8", "--lifetime", "10h", "--expected-runtime", "1h", "--", "sleep", "600"]
+    running = submitted(muster, "--queue", "a", "--tasks", "4", "--name", "full", *full)
+    site.wait(running, "running")
+    first, second, third = (submitted(muster, "--queue", "a", "--tasks", "4", *full)[0] for _ in range(3))
+
+    said = muster("whatif", "--job", third, "--priority", "9").stdout
+    site.wait_until(lambda: told(muster, "job", first)["state"] == "pending")
+
+    assert re.match(rf"{third} \(a\) would start .* on lab: lab-0 .*; without the change .*, so 1h earlier\n", said)
+    assert re.search(rf"{second} +a .* 1h later", said)
+    muster("cancel", *running, first, second, third)
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        pytest.param([], "what if what", id="nothing"),
+        pytest.param(["--job", "x"], "--priority, --class or both", id="a job without a change"),
+        pytest.param(["--job", "x", "--cpu", "2", "--priority", "1"], "'cpu'", id="a change that there is not"),
+        pytest.param(["--event", "[1]"], "a mapping such as {drainNode: n-1}", id="no event"),
+        pytest.param(["--event", "{drainNode: zz}"], "events[0].drainNode: 'zz' is not allowed", id="no such node"),
+        pytest.param(["--event", "{a: b"], "not YAML", id="half an event"),
+        pytest.param(["--submit", "/no/such.yaml"], "/no/such.yaml", id="no such file"),
+        pytest.param(["--queue", "a", "--cpu", "1", "--at", "5m"], "as if they came now", id="a job that comes later"),
+        pytest.param(["--real-runtimes", "--event", "{cordonNode: lab-0}"], "scenario file", id="what nobody knows"),
+        pytest.param(
+            ["examples/scenarios/backfill.yaml", "--queue", "a"], "not about a file", id="what only a server knows"
+        ),
+    ],
+)
+def test_a_question_that_makes_no_sense_gets_exit_code_2(muster: Muster, args: list[str], said: str) -> None:
+    assert said in muster("whatif", *args, exit_code=2).stderr
+
+
 def test_operators_pause_and_look(muster: Muster) -> None:
     assert "paused" in muster("pause").stdout
     assert "paused" not in muster("resume").stdout

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -118,6 +119,17 @@ def test_a_waiting_job_is_explained_changed_held_and_cancelled(client: Any) -> N
     with pytest.raises(muster.ApiError, match="cancelled") as caught:
         client.hold(job)
     assert caught.value.status == 409
+
+
+def test_what_would_happen_is_told_and_does_not(client: Any) -> None:
+    answer = client.whatif({"name": "mine", "queue": "a", "cpu": 1}, events=[{"cordonQueue": "a"}])
+
+    assert answer.job("mine").with_it.starts == []
+    assert answer.job("mine").with_it.reason == "QUEUE_CORDONED"
+    assert client.whatif({"name": "mine", "queue": "a", "cpu": 1}).job("mine").with_it.starts == [
+        pytest.approx(time.time(), abs=60)
+    ]
+    assert client.jobs(text="mine").jobs == []
 
 
 def test_a_running_job_is_preempted(client: Any) -> None:

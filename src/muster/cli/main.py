@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli import db, remote
+from muster.cli import db, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
 from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
@@ -30,13 +30,6 @@ class Output(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
     SUMMARY = "summary"
-
-
-class Answer(StrEnum):
-    """How to print an answer."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 class Estimates(StrEnum):
@@ -168,54 +161,7 @@ def simulate(
     sys.exit(run(file, output.value, how))
 
 
-@app.command()
-def replay(
-    file: Annotated[str, typer.Argument(metavar="RECORD", help="Turns that --record wrote (docs/replay.md).")],
-    output: Annotated[Answer, typer.Option("-o", "--output", help="Words for people, or one JSON object.")] = (
-        Answer.TABLE
-    ),
-) -> None:
-    """Take recorded turns again, and say where they would be decided differently today.
-
-    Example: muster replay turns.muster
-
-    Exit codes: 0 every plan is identical, 1 some differ (the first is shown), 2 the file cannot be replayed, 130
-    interrupted.
-    """
-    from muster.cli.replay import run
-
-    sys.exit(run(file, output.value))
-
-
-@app.command()
-def whatif(
-    file: Annotated[str, typer.Argument(help="A scenario file (docs/scenarios.md).")],
-    at: Annotated[str, typer.Option(metavar="TIME", help="When the change comes: 10m, 2h, or seconds.")] = "0",
-    event: Annotated[
-        list[str] | None,
-        typer.Option(metavar="EVENT", help="An event as in a scenario, such as '{removeNode: n-1}'; repeatable."),
-    ] = None,
-    submit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JOBS", help="A file with job entries of a scenario, or '{name: j, cpu: 2}'; repeatable."),
-    ] = None,
-    real_runtimes: Annotated[
-        bool, typer.Option("--real-runtimes", help="Know how long jobs really run, which no scheduler does.")
-    ] = False,
-    output: Annotated[Answer, typer.Option("-o", "--output", help="A table for people, or one JSON object.")] = (
-        Answer.TABLE
-    ),
-) -> None:
-    """Say who would start when, and who would give way, if something were changed.
-
-    Example: muster whatif examples/scenarios/backfill.yaml --at 10m --event '{cordonNode: n-1}'
-
-    Exit codes: 0 answered, 2 the file, an event or a job is wrong (all problems are listed), 130 interrupted.
-    """
-    from muster.cli.whatif import run
-
-    asked = {"events": event or [], "submits": submit or []}
-    sys.exit(run(file, output.value, at=at, knows_runtimes=real_runtimes, **asked))
+questions.declare(app)
 
 
 class Document(StrEnum):

@@ -146,6 +146,15 @@ class AsyncClient:
         """One job, with what it was submitted as."""
         return await self.do(asking.job(job_id))
 
+    async def whatif(
+        self, jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (), *, events: Iterable[Mapping[str, Any]] = ()
+    ) -> shapes.WhatIf:
+        """When would these jobs start if they came now, and who would start earlier or later? Nothing is submitted.
+
+        `events` are changes as scenario files write them, such as `{"setJob": {"name": ID, "priority": 9}}`.
+        """
+        return await self.do(asking.whatif(jobs, events))
+
     async def why(self, job_id: str) -> shapes.Why:
         """Why the job is not running, and when it will."""
         return await self.do(asking.why(job_id))

@@ -153,6 +153,16 @@ def preempt(job_id: str) -> Ask[shapes.Job]:
     return Ask(method="POST", path=path, read=_Job.decode, is_repeatable=False)
 
 
+def whatif(
+    jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (), events: Iterable[Mapping[str, Any]] = ()
+) -> Ask[shapes.WhatIf]:
+    """What would happen if these jobs came now, and these events as scenarios write them; nothing is changed."""
+    body = {"jobs": [jobs] if isinstance(jobs, Mapping) else list(jobs), "events": list(events)}
+    if not body["jobs"] and not body["events"]:
+        raise InvalidValue([], "jobs, events or both: what if what?", "jobs")
+    return Ask(method="POST", path=f"{_API}/whatif", body=_json(body), read=_WhatIf.decode)
+
+
 # --- queues and machines -------------------------------------------------------------------------
 
 
@@ -359,6 +369,7 @@ _Job = msgspec.json.Decoder(shapes.Job)
 _Detail = msgspec.json.Decoder(shapes.JobDetail)
 _Log = msgspec.json.Decoder(shapes.Log)
 _Why = msgspec.json.Decoder(shapes.Why)
+_WhatIf = msgspec.json.Decoder(shapes.WhatIf)
 _Queue = msgspec.json.Decoder(shapes.Queue)
 _Queues = msgspec.json.Decoder(list[shapes.Queue])
 _User = msgspec.json.Decoder(shapes.User)

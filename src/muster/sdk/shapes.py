@@ -268,3 +268,69 @@ class Event(Answer, frozen=True, kw_only=True):
     job: str = ""
     queue: str = ""
     facts: dict[str, Any] = {}
+
+
+# --- what if -------------------------------------------------------------------------------------
+
+
+class WhatIfFuture(Answer, frozen=True, kw_only=True):
+    """What lies ahead of a job: since when it runs, when it starts (again), where it starts last, why it waits."""
+
+    running_since: float | None = None
+    starts: list[float] = []
+    assumed: bool = False
+    cluster: str = ""
+    nodes: list[str] = []
+    reason: str | None = None
+    text: str = ""
+
+
+class WhatIfJob(Answer, frozen=True, kw_only=True):
+    """A job without a change (None: it is new) and with it; `earlier`: by how many seconds it starts for good."""
+
+    job: str
+    queue: str
+    new: bool
+    asked: bool
+    without: WhatIfFuture | None
+    with_it: WhatIfFuture = msgspec.field(name="with")
+    earlier: float | None = None
+
+
+class WhatIfPreemption(Answer, frozen=True, kw_only=True):
+    """Who would give way, when, for whom, by which rule."""
+
+    t: float
+    job: str
+    by: str
+    rule: str
+
+
+class WhatIfPreempted(Answer, frozen=True, kw_only=True):
+    """Who would give way without a change, and with it."""
+
+    without: list[WhatIfPreemption]
+    with_it: list[WhatIfPreemption] = msgspec.field(name="with")
+
+
+class WhatIf(Answer, frozen=True, kw_only=True):
+    """What would happen from `at` on: the jobs asked about, and those for which something changes.
+
+    Not `complete`: only starts until `until` are known. `more` and `hidden` count jobs that are not listed.
+    """
+
+    at: float
+    until: float
+    complete: bool
+    paused: bool = False
+    jobs: list[WhatIfJob]
+    more: int = 0
+    earlier: int = 0
+    later: int = 0
+    same: int = 0
+    hidden: int = 0
+    preempted: WhatIfPreempted
+
+    def job(self, name: str) -> WhatIfJob | None:
+        """One job of the answer."""
+        return next((it for it in self.jobs if it.job == name), None)

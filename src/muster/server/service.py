@@ -34,6 +34,7 @@ from muster.server.naming import Names
 from muster.server.reasons import Reasons
 from muster.server.room import Room
 from muster.server.specs import Specs
+from muster.server.trying import Trials
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
@@ -88,6 +89,7 @@ class Service:
         self.answers = Answers(self.world, self.reasons, clock)
         self._reader = JobReader(self.known())
         self._names = Names()
+        self.trials = Trials(self)
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
         self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons)
 
@@ -176,11 +178,11 @@ class Service:
 
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
-        specs = [one for spec in self._reader_now().read(decoded) for one in spec.each()]
+        specs = [one for spec in self.reader().read(decoded) for one in spec.each()]
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        self._check_rights(specs, who)
+        self.check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
             return known
@@ -198,14 +200,15 @@ class Service:
         self.turns.put(News(events=[ev.JobSubmitted(job=job) for _, job in rows]), is_durable=True)
         return [(row.id, spec.name or "") for (row, _), spec in zip(rows, specs, strict=True)]
 
-    def _reader_now(self) -> JobReader:
-        """The reader of before, which remembers what it read, unless something it goes by has changed."""
+    def reader(self) -> JobReader:
+        """Reads jobs: the reader of before, which remembers what it read, unless something it goes by has changed."""
         known = self.known()
         if not self._reader.knows(known):
             self._reader = JobReader(known)
         return self._reader
 
-    def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
+    def check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
+        """Refuse jobs that someone may not submit, with a DocumentError."""
         problems = [
             Problem(f"jobs[{place}].queue", 0, f"{who.name} may not submit to queue {spec.queue!r}")
             for place, spec in enumerate(specs)
