@@ -56,6 +56,14 @@ def test_where_there_is_no_room_elsewhere_it_waits_and_comes_back_once_it_may():
     assert told.nodes_of("a", at=30) == ["n-0"]
 
 
+def test_who_is_drained_away_keeps_its_place_before_those_who_came_later():
+    keep = job("keep", cpu=8, runtime=10)
+    told = drained(job("a", cpu=8), keep, job("b", cpu=8, at=5), nodes=[{"name": "n", "count": 2, "cpu": 8}])
+
+    assert told.nodes_of("a", at=10) == ["n-1"]
+    assert "b" not in told.starts()
+
+
 def test_a_drain_is_no_preemption_by_a_job():
     """Nobody gives way to the same job twice; a node is no job, and may be drained as often as need be."""
     told = drained(job("a", cpu=8), events=[{"at": 20, "uncordonNode": "n-0"}, {"at": 30, "drainNode": "n-1"}])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli import db, questions, remote
+from muster.cli import db, pages, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
 from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
@@ -225,6 +225,10 @@ def server(
     token_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where the first admin's token is put.  [default: of this user]")
     ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the last turns here, for `muster replay` (docs/replay.md)."),
+    ] = None,
     most_queued: Annotated[
         int | None, typer.Option(help="The most jobs a queue takes before it answers 429.  [default: 1000000]", min=1)
     ] = None,
@@ -266,7 +270,8 @@ def server(
         "silent_ms": silent_after,
         "lost_ms": lost_after,
     }
-    sys.exit(run_server(config=config, limits=limits, database=db, host=host, port=port, token_file=token_file))
+    said = {"database": db, "host": host, "port": port, "token_file": token_file, "record": record}
+    sys.exit(run_server(config=config, limits=limits, **said))
 
 
 @app.command()
@@ -367,10 +372,18 @@ remote.declare(app)
 
 @app.command()
 def version() -> None:
-    """Print Muster's version. Example: muster version"""
+    """Print Muster's version.
+
+    Example: muster version
+
+    Exit codes: 0 always.
+    """
     from muster import __version__
 
     typer.echo(__version__)
+
+
+pages.say_where_to_read_more(app)
 
 
 def main() -> None:

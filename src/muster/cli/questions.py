@@ -20,21 +20,48 @@ class Answer(StrEnum):
 
 
 def replay(
-    file: Annotated[str, typer.Argument(metavar="RECORD", help="Turns that --record wrote (docs/replay.md).")],
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RECORD", help="Turns that --record wrote (docs/replay.md).  [else: those of the server]"
+        ),
+    ] = None,
+    turns: Annotated[
+        int | None, typer.Option("--turns", min=1, metavar="N", help="Only the last so many turns.  [default: all]")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FOLDER", help="Server: keep the records that were fetched here.")
+    ] = None,
     output: Annotated[Answer, typer.Option("-o", "--output", help="Words for people, or one JSON object.")] = (
         Answer.TABLE
     ),
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
 ) -> None:
     """Take recorded turns again, and say where they would be decided differently today.
 
+    Of a record or, without one, of the server: those that `muster up`, or `muster server --record FOLDER`, keeps. They
+    are fetched and decided again here, with this version of Muster; the server only sends them. For admins.
+
+    Example: muster replay
+
+    Example: muster replay --turns 1000 --save records/
+
     Example: muster replay turns.muster
 
-    Exit codes: 0 every plan is identical, 1 some differ (the first is shown), 2 the file cannot be replayed, 130
-    interrupted.
+    Exit codes: 0 every plan is identical, 1 some differ (the first is shown), or the server refused (it records
+    nothing, say), 2 the record cannot be replayed, 3 the server cannot be reached, 130 interrupted.
     """
+    if file is None:
+        from muster.cli.remote.replaying import replay_server
+
+        sys.exit(replay_server(Where(Format(output.value), server, token_file, context), last=turns, folder=save))
     from muster.cli.replay import run
 
-    sys.exit(run(file, output.value))
+    if save is not None:
+        raise typer.BadParameter("only records that are fetched from a server are saved", param_hint="--save")
+    sys.exit(run(file, output.value, last=turns))
 
 
 def whatif(
@@ -96,8 +123,6 @@ def whatif(
 
     Exit codes: 0 answered, 1 the server refused, 2 the file, an event or a job is wrong (all problems are listed), 3
     the server cannot be reached, 130 interrupted.
-
-    More: docs/whatif.md.
     """
     of_job = {
         "queue": queue,

@@ -317,6 +317,14 @@ class AsyncClient:
         """One turn, and why those waited who did."""
         return await self.do(asking.turn(number))
 
+    async def records(self) -> list[shapes.Record]:
+        """Recorded turns, the oldest first."""
+        return await self.do(asking.records())
+
+    async def record(self, name: str) -> bytes:
+        """One record, as `muster replay FILE` reads it."""
+        return await self.do(asking.record(name))
+
     async def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""
         return await self.do(asking.audit(limit=limit))

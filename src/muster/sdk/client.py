@@ -318,6 +318,14 @@ class Client:
         """One turn, and why those waited who did."""
         return self.do(asking.turn(number))
 
+    def records(self) -> list[shapes.Record]:
+        """Recorded turns, the oldest first."""
+        return self.do(asking.records())
+
+    def record(self, name: str) -> bytes:
+        """One record, as `muster replay FILE` reads it."""
+        return self.do(asking.record(name))
+
     def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""
         return self.do(asking.audit(limit=limit))

@@ -270,6 +270,15 @@ class Event(Answer, frozen=True, kw_only=True):
     facts: dict[str, Any] = {}
 
 
+class Record(Answer, frozen=True, kw_only=True):
+    """A record of turns. `open`: more turns come."""
+
+    name: str
+    bytes: int
+    changed: float
+    open: bool
+
+
 # --- what if -------------------------------------------------------------------------------------
 
 

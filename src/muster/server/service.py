@@ -32,6 +32,7 @@ from muster.server.limits import Limits
 from muster.server.logs import Logs
 from muster.server.naming import Names
 from muster.server.reasons import Reasons
+from muster.server.recording import Recording
 from muster.server.room import Room
 from muster.server.specs import Specs
 from muster.server.trying import Trials
@@ -62,6 +63,7 @@ class Service:
         policy: Policy,
         limits: Limits = Limits(),  # noqa: B008
         levels: Mapping[str, int] = LEVELS,
+        recording: Recording | None = None,
     ) -> None:
         self.store = store
         self.levels = levels
@@ -91,7 +93,10 @@ class Service:
         self._names = Names()
         self.trials = Trials(self)
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons)
+        self.turns = Turns(
+            self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons, recording
+        )
+        self.recording = self.world.state.listener = recording
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
@@ -123,6 +128,8 @@ class Service:
         self.begin_to_close()
         self.turns.stop()
         self._tidying.join()
+        if self.recording is not None:
+            self.recording.close()
         self.writer.close()
         self.store.close()
 

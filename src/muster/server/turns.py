@@ -25,6 +25,7 @@ from muster.server.leases import ENDED, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
+from muster.server.recording import Recording
 from muster.server.room import Room
 from muster.server.settling import Settling, Turned
 from muster.server.world import World
@@ -89,6 +90,7 @@ class Turns:
         reasons: Reasons,
         limits: Limits,
         cordons: Cordons,
+        recording: Recording | None = None,
     ) -> None:
         self.world = world
         self.reasons = reasons
@@ -106,6 +108,7 @@ class Turns:
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
         self._cordons = cordons
+        self._recording = recording
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._settling = Settling(writer, self._settled)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
@@ -225,7 +228,11 @@ class Turns:
             happened += self._losses(written, now_ms)
             happened += self._drains(news, now_ms)
             queues = self._queues_of(happened)
+            if self._recording is not None:
+                self._recording.begin_turn(self.world.state)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
+            if self._recording is not None:
+                self._recording.end_turn()
             written.add_all(
                 (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
                 queues,

@@ -159,6 +159,10 @@ class Machines:
         """Ids of the jobs with a task on the node."""
         return sorted({job for job, _, _ in self._tenants.get(node, {})})
 
+    def foreign(self) -> Iterable[tuple[str, str, Resources]]:
+        """Pods that are not ours: the node, the pod, and what it holds."""
+        return [(node, pod, held) for node, pods in self._foreign.items() for pod, held in pods.items()]
+
     def _count(self, name: str) -> None:
         """Work the node out again from what is on it."""
         foreign = NOTHING

@@ -17,7 +17,6 @@ from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
-from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan, Rule
@@ -64,6 +63,9 @@ class State:
         self._retried: dict[str, int] = {}
         self._waiters: dict[str, set[str]] = {}
         self._evicted: dict[str, int] = {}
+        self._driven = (
+            ""  # who leaves a drained node at this very moment: nobody took its place, so it may start at once
+        )
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._elastic = Elastic()
@@ -215,6 +217,7 @@ class State:
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
             case ev.JobPreempted(job=job_id, rule=rule, by=by):
+                self._driven = job_id if rule is Rule.DRAIN else ""
                 if rule is not Rule.DRAIN:
                     self._note_preempted(job_id, by)
             case ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
@@ -235,6 +238,14 @@ class State:
                 self.users[user.name] = user
             case ev.BudgetSet(budget=budget):
                 self._budgets[budget.job, budget.group] = budget
+            case ev.JobOver(job=job_id, state=phase):
+                self.jobs.note(job_id, Phase(phase))
+            case ev.JobRecalled():
+                self._recall(event)
+            case ev.QueueRecalled():
+                self._recall_queue(event)
+            case ev.ServingRecalled(job=job_id, serving=serving):
+                self._change_run(replace(self.running[job_id], serving=serving))
             case _:
                 if not self.races.takes(event):
                     self.machines.apply(event)
@@ -265,19 +276,17 @@ class State:
             self._waiters.setdefault(other, set()).add(job.id)
         self._enqueue(job)
 
-    def recall(self, job_id: str, *, attempts: int, failures: int) -> None:
-        """A job that stands in line had so many attempts before, as was found written down."""
-        self.jobs.recall(job_id, attempts=attempts, failures=failures)
-        self._retried[job_id] = attempts
+    def _recall(self, event: ev.JobRecalled) -> None:
+        self.jobs.recall(event.job, attempts=event.attempts, failures=event.failures)
+        self._retried[event.job] = event.attempts
 
-    def recall_queue(self, name: str, account: Account, fixed: Account, active_ms: int) -> None:
-        """What a queue used lately, as was found written down. All that runs has been started."""
-        self.books[name].recall(account, fixed, active_ms)
+    def _recall_queue(self, event: ev.QueueRecalled) -> None:
+        self.books[event.queue].recall(event.account, event.fixed, event.active_ms)
         self._forgets_ms = None
 
-    def recall_serving(self, job_id: str, serving: Serving) -> None:
-        """What a running elastic job was given so far, as was found written down."""
-        self._change_run(replace(self.running[job_id], serving=serving))
+    def budgets(self) -> Iterable[Budget]:
+        """The disruption budgets of groups."""
+        return self._budgets.values()
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""
@@ -414,6 +423,7 @@ class State:
         serving = run.serving and run.serving.resized(self.now_ms, self._measures.of(run.job.profile, kept).usage)
         preempted_by = self._preempted_by.get(event.job, ())
         self._change_run(replace(run, tasks=kept, serving=serving, preempted_by=preempted_by))
+        self._driven = ""
 
     def _change_run(self, run: Running) -> None:
         self._runs.remove(run.job.id)
@@ -447,7 +457,7 @@ class State:
             job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
         self.jobs.note(event.job, Phase.QUEUED, failed=event.cause == "failed")
-        if event.cause == "preempted":
+        if event.cause == "preempted" and event.job != self._driven:
             self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
             self._evicted[event.job] = self.now_ms
         self._enqueue(job)

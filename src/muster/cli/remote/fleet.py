@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.remote.completing import complete_clusters, complete_nodes, complete_pools
 from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
 
 pool_group = typer.Typer(name="pool", help="Make and remove pools.", no_args_is_help=True, rich_markup_mode=None)
 
-NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.")]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", autocompletion=complete_nodes)]
+PoolName = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=complete_pools)]
 
 
 def clusters(
@@ -48,7 +50,7 @@ def pools(
 
 @pool_group.command("set")
 def set_pool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    name: PoolName,
     selector: Annotated[
         list[str], typer.Option("--node-selector", metavar="LABEL=VALUE", help="Nodes with this label; repeatable.")
     ],
@@ -62,7 +64,10 @@ def set_pool(
         bool, typer.Option("--preemption/--no-preemption", help="Whether jobs there may be evicted.")
     ] = True,
     borrow_from: Annotated[
-        list[str] | None, typer.Option("--borrow-from", metavar="POOL", help="Only from this pool; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--borrow-from", metavar="POOL", help="Only from this pool; repeatable.", autocompletion=complete_pools
+        ),
     ] = None,
     output: Output = Format.TABLE,
     server: Server = "",
@@ -83,7 +88,7 @@ def set_pool(
 
 @pool_group.command("remove")
 def remove_pool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    name: PoolName,
     server: Server = "",
     token_file: TokenFile = "",
     context: ContextName = "",
@@ -104,7 +109,9 @@ def remove_pool(
 
 
 def nodes(
-    cluster: Annotated[str, typer.Option("--cluster", help="Only of this cluster.")] = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="Only of this cluster.", autocompletion=complete_clusters)
+    ] = "",
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
@@ -170,8 +177,6 @@ def drain(
 
     Exit codes: 0 fine (with --wait: the node is empty), 1 there is no such node, somebody uncordoned it, or the server
     refused, 2 bad input, 3 the server cannot be reached, 130 interrupted (the drain goes on).
-
-    More: docs/server.md, "Machines that need care".
     """
     from muster.cli.remote.draining import drain_node
 

@@ -387,3 +387,12 @@ class WhatIfAnswer(Shape):
     same: int = 0
     hidden: int = 0
     preempted: WhatIfPreempted
+
+
+class RecordView(Shape):
+    """A record of turns. `open`: more turns come."""
+
+    name: str
+    bytes: int
+    changed: float
+    open: bool
