@@ -604,7 +604,10 @@ def _task_group(knobs: Knobs, chance: Random, name: str, *, is_first: bool) -> T
     return TaskGroup(name=name, min=least, initial=initial, max=most, request=request, **marks)
 
 
-_KINDS = ("cancel", "remove", "add", "cordon", "foreign", "queue", "job", "fail", "label", "silent", "cordonQueue")
+_KINDS = (
+    *("cancel", "remove", "add", "cordon", "drain", "foreign", "queue", "job", "fail", "label", "silent"),
+    "cordonQueue",
+)
 
 
 def _happening(
@@ -632,6 +635,8 @@ def _happening(
             done = ev.NodeAdded(node=_node(knobs, chance, cluster, f"x-{number}"))
         case "cordon":
             done, undone = ev.NodeCordoned(node=node), ev.NodeCordoned(node=node, cordoned=False)
+        case "drain":
+            done, undone = ev.NodeDrained(node=node), ev.NodeCordoned(node=node, cordoned=False)
         case "foreign":
             given = {PODS: 1, CPU: chance.randint(1, 4) * 1000, GPU: chance.randint(0, 2) * 1000}
             done = ev.ForeignPlaced(id=f"foreign-{number}", node=node, amounts=Resources.of(given))

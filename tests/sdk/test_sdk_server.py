@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -120,6 +121,17 @@ def test_a_waiting_job_is_explained_changed_held_and_cancelled(client: Any) -> N
     assert caught.value.status == 409
 
 
+def test_what_would_happen_is_told_and_does_not(client: Any) -> None:
+    answer = client.whatif({"name": "mine", "queue": "a", "cpu": 1}, events=[{"cordonQueue": "a"}])
+
+    assert answer.job("mine").with_it.starts == []
+    assert answer.job("mine").with_it.reason == "QUEUE_CORDONED"
+    assert client.whatif({"name": "mine", "queue": "a", "cpu": 1}).job("mine").with_it.starts == [
+        pytest.approx(time.time(), abs=60)
+    ]
+    assert client.jobs(text="mine").jobs == []
+
+
 def test_a_running_job_is_preempted(client: Any) -> None:
     (submitted,) = client.submit({**LONG, "name": "long"})
     next(event for event in client.events(after=0, job=submitted.id) if event.event == "started")
@@ -153,6 +165,10 @@ def test_machines_are_listed_and_cordoned(client: Any) -> None:
     first = client.nodes(cluster="lab")[0]
     assert first.allocatable["cpu"] == "8"
     assert client.cordon(first.name).cordoned
+    drained = client.drain(first.name, grace_s=60)
+    assert drained.drain is not None
+    assert drained.drain.leaves == pytest.approx(drained.drain.since + 60)
+    assert drained.is_drained  # nothing ran there
     assert not client.uncordon(first.name).cordoned
     assert client.nodes(cluster="elsewhere") == []
 

@@ -32,7 +32,10 @@ def test_the_documented_example_runs_and_options_win_over_it(tmp_path: Path) -> 
     path = written(tmp_path, example())
     read = read_configuration(path)
 
-    with Site(tmp_path, "", "--config", path, "--most-queued", "2") as site:  # and --port 0, --db and --token-file
+    record = str(tmp_path / "record")
+    with Site(
+        tmp_path, "", "--config", path, "--most-queued", "2", "--record", record
+    ) as site:  # and --port 0, --db and --token-file
         assert read.port != 0
         assert site.ask("GET", "/status")["preemption"] == read.policy.preemption.value == "dry-run"
         site.queue("a")
@@ -44,9 +47,18 @@ def test_the_documented_example_runs_and_options_win_over_it(tmp_path: Path) -> 
 def test_every_key_of_the_example_is_read(tmp_path: Path) -> None:
     read, default = read_configuration(written(tmp_path, example())), Configuration()
 
-    assert (read.database, read.token_file) != (default.database, default.token_file)
+    assert all(getattr(read, name) != getattr(default, name) for name in ("database", "token_file", "record"))
     assert read.limits.keep_ms == 3 * 24 * 3_600_000
-    for limit in ("most_queued", "most_jobs", "most_bytes", "most_requests", "most_strangers", "silent_ms", "lost_ms"):
+    for limit in (
+        "most_queued",
+        "most_jobs",
+        "most_bytes",
+        "most_requests",
+        "most_strangers",
+        "most_record",
+        "silent_ms",
+        "lost_ms",
+    ):
         assert getattr(read.limits, limit) != getattr(default.limits, limit), limit
     assert (read.policy.over_share, read.policy.order.is_by_arrival) == (None, False)
 

@@ -26,6 +26,7 @@ from muster.model.events import (
     JobChanged,
     NodeAdded,
     NodeCordoned,
+    NodeDrained,
     NodeLabelled,
     NodeRemoved,
     PoolChanged,
@@ -402,6 +403,7 @@ SCRIPTED = (
         pytest.param("removeNode: n-1", [(1, NodeRemoved(node="n-1"))], id="a node goes"),
         pytest.param("cordonNode: n-2", [(1, NodeCordoned(node="n-2"))], id="a node is cordoned"),
         pytest.param("uncordonNode: n-2", [(1, NodeCordoned(node="n-2", cordoned=False))], id="a node is uncordoned"),
+        pytest.param("drainNode: n-2", [(1, NodeDrained(node="n-2"))], id="a node is drained"),
         pytest.param(
             "labelNode: {node: n-0, labels: {pool: b}}",
             [(1, NodeLabelled(node="n-0", labels={"pool": "b"}))],

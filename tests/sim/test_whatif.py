@@ -23,7 +23,8 @@ from muster.sim.scenario.problems import ScenarioError
 from muster.sim.scenario.scenario import Scenario, Scripted, ScriptJob
 from muster.sim.scenario.timeline import place
 from muster.sim.simulate import Simulation
-from muster.sim.whatif import Future, ask
+from muster.sim.whatif import ask
+from muster.state.future import Future, look_ahead
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,6 +106,27 @@ def test_property_with_real_run_times_the_answer_is_what_happens_whatever_was_st
         )
 
         assert foretold(ask(scenario, scenario, 0, knows_runtimes=True).with_it) == starts_of(scenario)
+
+
+@given(scenarios(_PREEMPTING), st.integers(0, 40))
+def test_property_a_world_that_runs_foretells_what_happens_if_nothing_new_comes(whole: Scenario, at_s: int) -> None:
+    scenario = replace(
+        whole,
+        jobs=tuple(entry for entry in whole.jobs if entry.job.submit_ms <= at_s * 1000),
+        events=tuple(it for it in whole.events if it.at_ms <= at_s * 1000),
+        until_ms=None,
+    )
+    simulation = Simulation(scenario, estimates=False)
+    future, starts = None, {}
+    for tick in simulation:
+        now_ms = tick.moment.now_ms
+        for event in tick.moment.events:
+            if future is not None and isinstance(event, ev.JobStarted):
+                starts.setdefault(event.job, []).append(now_ms)
+        if future is None and now_ms >= at_s * 1000 and not simulation.run.is_due(now_ms):
+            future = look_ahead(simulation.run, now_ms)
+
+    assert future is None or (future.is_whole and foretold(future) == starts)
 
 
 # --- files --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli import db, remote
+from muster.cli import db, pages, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
 from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
@@ -30,13 +30,6 @@ class Output(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
     SUMMARY = "summary"
-
-
-class Answer(StrEnum):
-    """How to print an answer."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 class Estimates(StrEnum):
@@ -168,54 +161,7 @@ def simulate(
     sys.exit(run(file, output.value, how))
 
 
-@app.command()
-def replay(
-    file: Annotated[str, typer.Argument(metavar="RECORD", help="Turns that --record wrote (docs/replay.md).")],
-    output: Annotated[Answer, typer.Option("-o", "--output", help="Words for people, or one JSON object.")] = (
-        Answer.TABLE
-    ),
-) -> None:
-    """Take recorded turns again, and say where they would be decided differently today.
-
-    Example: muster replay turns.muster
-
-    Exit codes: 0 every plan is identical, 1 some differ (the first is shown), 2 the file cannot be replayed, 130
-    interrupted.
-    """
-    from muster.cli.replay import run
-
-    sys.exit(run(file, output.value))
-
-
-@app.command()
-def whatif(
-    file: Annotated[str, typer.Argument(help="A scenario file (docs/scenarios.md).")],
-    at: Annotated[str, typer.Option(metavar="TIME", help="When the change comes: 10m, 2h, or seconds.")] = "0",
-    event: Annotated[
-        list[str] | None,
-        typer.Option(metavar="EVENT", help="An event as in a scenario, such as '{removeNode: n-1}'; repeatable."),
-    ] = None,
-    submit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JOBS", help="A file with job entries of a scenario, or '{name: j, cpu: 2}'; repeatable."),
-    ] = None,
-    real_runtimes: Annotated[
-        bool, typer.Option("--real-runtimes", help="Know how long jobs really run, which no scheduler does.")
-    ] = False,
-    output: Annotated[Answer, typer.Option("-o", "--output", help="A table for people, or one JSON object.")] = (
-        Answer.TABLE
-    ),
-) -> None:
-    """Say who would start when, and who would give way, if something were changed.
-
-    Example: muster whatif examples/scenarios/backfill.yaml --at 10m --event '{cordonNode: n-1}'
-
-    Exit codes: 0 answered, 2 the file, an event or a job is wrong (all problems are listed), 130 interrupted.
-    """
-    from muster.cli.whatif import run
-
-    asked = {"events": event or [], "submits": submit or []}
-    sys.exit(run(file, output.value, at=at, knows_runtimes=real_runtimes, **asked))
+questions.declare(app)
 
 
 class Document(StrEnum):
@@ -279,6 +225,10 @@ def server(
     token_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where the first admin's token is put.  [default: of this user]")
     ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep the last turns here, for `muster replay` (docs/replay.md)."),
+    ] = None,
     most_queued: Annotated[
         int | None, typer.Option(help="The most jobs a queue takes before it answers 429.  [default: 1000000]", min=1)
     ] = None,
@@ -320,7 +270,8 @@ def server(
         "silent_ms": silent_after,
         "lost_ms": lost_after,
     }
-    sys.exit(run_server(config=config, limits=limits, database=db, host=host, port=port, token_file=token_file))
+    said = {"database": db, "host": host, "port": port, "token_file": token_file, "record": record}
+    sys.exit(run_server(config=config, limits=limits, **said))
 
 
 @app.command()
@@ -421,10 +372,18 @@ remote.declare(app)
 
 @app.command()
 def version() -> None:
-    """Print Muster's version. Example: muster version"""
+    """Print Muster's version.
+
+    Example: muster version
+
+    Exit codes: 0 always.
+    """
     from muster import __version__
 
     typer.echo(__version__)
+
+
+pages.say_where_to_read_more(app)
 
 
 def main() -> None:

@@ -59,6 +59,7 @@ def run(*, data: str | None, port: int, nodes: int, keep: str, demo: bool = Fals
             port=port,
             database=f"sqlite:///{folder / 'muster.db'}",
             token_file=str(agent.token_file),
+            record=str(folder / "record"),
             policy=Policy(over_share=None),  # one machine has no newcomers to protect
             limits=Limits(keep_ms=keep_ms),
         )

@@ -18,13 +18,24 @@ from muster.sim.scenario.changes import load_changed
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.simulate import settle_memory
 from muster.sim.table import MOST_ROWS, clock, table
-from muster.sim.whatif import Answer, Comparison, Future, Preemption, Start, ask
+from muster.sim.whatif import ask
+from muster.state.future import Answer, Comparison, Future, Preemption, Start
 
 
 def run(
-    file: str, output: str, *, at: str, events: Sequence[str], submits: Sequence[str], knows_runtimes: bool = False
+    file: str,
+    output: str,
+    *,
+    at: str,
+    events: Sequence[str],
+    submits: Sequence[str],
+    knows_runtimes: bool = False,
+    only_servers: Sequence[str] = (),
 ) -> int:
-    """Answer the question and print; the exit code."""
+    """Answer the question and print; the exit code. `only_servers`: what was said that only a server understands."""
+    if only_servers:
+        print(f"{only_servers[0]}: not about a file: say it with --submit or --event", file=sys.stderr)
+        return BAD_INPUT
     return ending_well(lambda: _run(file, output, at=at, events=events, submits=submits, knows_runtimes=knows_runtimes))
 
 

@@ -1,6 +1,7 @@
 """What can happen: the only way the state of the world changes.
 
-The first half comes from people and clusters, the second half are the results of a plan's actions.
+The first half comes from people and clusters, the second half are the results of a plan's actions. The last ones tell
+what a world remembers that begins in the middle: in a server that starts again, and in a record.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from muster.model.budgets import Budget
 from muster.model.fleet import Cluster
+from muster.model.flow import Account
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import Node
 from muster.model.plan import Rule
@@ -19,6 +21,7 @@ from muster.model.queues import Queue, User
 from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
 from muster.model.retries import FAILED
+from muster.model.width import Serving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,13 @@ class NodeCordoned:
 
     node: str
     cordoned: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDrained:
+    """An operator empties a node: it takes no new tasks, and those that are there leave it."""
+
+    node: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +211,8 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPreempted:
-    """Tasks were evicted; JobResized, JobRequeued or JobFailed follows."""
+    """Tasks were evicted; JobResized, JobRequeued or JobFailed follows. `by`: the job they gave way to, or the drained
+    node."""
 
     job: str
     attempt: int
@@ -310,6 +321,43 @@ class RaceOver:
     wasted_gpu_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOver:
+    """Found written down: what became of a job that others come after; succeeded, failed or cancelled."""
+
+    job: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecalled:
+    """Found written down: how often a job that stands in line was tried, failed by itself, was lost, was preempted."""
+
+    job: str
+    attempts: int
+    failures: int
+    losses: int = 0
+    preemptions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecalled:
+    """Found written down: what a queue used lately, and when it was last in use. All that runs has been started."""
+
+    queue: str
+    account: Account
+    fixed: Account
+    active_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRecalled:
+    """Found written down: what a running elastic job was given so far."""
+
+    job: str
+    serving: Serving
+
+
 RaceEvent = RaceBegan | RaceSeen | SubmittedTo | CancelledAt | RaceWon | RaceOver
 
 Event = (
@@ -318,6 +366,7 @@ Event = (
     | NodeAdded
     | NodeRemoved
     | NodeCordoned
+    | NodeDrained
     | NodeLabelled
     | PoolSet
     | PoolChanged
@@ -341,5 +390,9 @@ Event = (
     | JobSucceeded
     | JobFailed
     | JobCancelled
+    | JobOver
+    | JobRecalled
+    | QueueRecalled
+    | ServingRecalled
     | RaceEvent
 )

@@ -18,13 +18,14 @@ from muster.model.snapshot import Snapshot
 
 
 class Rule(Enum):
-    """Which rule takes a victim (design.md 4.5, 4.6, 5.5)."""
+    """Which rule takes a victim (design.md 4.5, 4.6, 5.5). DRAIN is no turn's: an operator empties a node."""
 
     FAIR_SHARE = "fair-share"
     PRIORITY = "priority"
     RESERVATION = "reservation"
     BORROWER = "borrower"
     CLASS = "class"
+    DRAIN = "drain"
 
 
 class Evict(NamedTuple):

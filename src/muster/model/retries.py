@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 FAILED, LOST, PREEMPTED = "failed", "lost", "preempted"
+DRAINED = "drained"  # an operator emptied its node: that costs the job nothing
 
 COUNTED = {FAILED: "failures", LOST: "losses", PREEMPTED: "preemptions"}
 """What ends attempts that are counted, and the name of the count wherever it is shown."""

@@ -146,6 +146,15 @@ class AsyncClient:
         """One job, with what it was submitted as."""
         return await self.do(asking.job(job_id))
 
+    async def whatif(
+        self, jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (), *, events: Iterable[Mapping[str, Any]] = ()
+    ) -> shapes.WhatIf:
+        """When would these jobs start if they came now, and who would start earlier or later? Nothing is submitted.
+
+        `events` are changes as scenario files write them, such as `{"setJob": {"name": ID, "priority": 9}}`.
+        """
+        return await self.do(asking.whatif(jobs, events))
+
     async def why(self, job_id: str) -> shapes.Why:
         """Why the job is not running, and when it will."""
         return await self.do(asking.why(job_id))
@@ -283,6 +292,14 @@ class AsyncClient:
         """Let nothing new start on a node."""
         return await self.do(asking.cordon(node))
 
+    async def drain(self, node: str, *, grace_s: float = 0.0) -> shapes.Node:
+        """Let nothing new start on a node, and have what runs there leave it, after so many seconds.
+
+        Jobs that have their `min` elsewhere go on; others start again elsewhere, which costs them no retry. The node is
+        empty once `is_drained`; `uncordon` ends it.
+        """
+        return await self.do(asking.drain(node, grace_s=grace_s))
+
     async def uncordon(self, node: str) -> shapes.Node:
         """Let things start on a node again."""
         return await self.do(asking.uncordon(node))
@@ -304,6 +321,14 @@ class AsyncClient:
     async def turn(self, number: int) -> shapes.TurnDetail:
         """One turn, and why those waited who did."""
         return await self.do(asking.turn(number))
+
+    async def records(self) -> list[shapes.Record]:
+        """Recorded turns, the oldest first."""
+        return await self.do(asking.records())
+
+    async def record(self, name: str) -> bytes:
+        """One record, as `muster replay FILE` reads it."""
+        return await self.do(asking.record(name))
 
     async def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from muster.model.errors import InvalidValue
+from muster.sdk import decoding as read
 from muster.sdk import shapes
 from muster.sdk.errors import ApiError
 from muster.sdk.shapes import JobState
@@ -22,6 +23,7 @@ from muster.sdk.shapes import JobState
 T = TypeVar("T")
 
 MOST_IN_A_PAGE = 1000
+MOST_GRACE_S = 30 * 86_400.0
 
 _API = "/api/v1"
 _KEY = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
@@ -64,7 +66,7 @@ def submit(
         path=f"{_API}/jobs",
         body=_json({"jobs": entries}),
         headers={"Idempotency-Key": key or new_key()},
-        read=lambda body: _Submitted.decode(body).jobs,
+        read=lambda body: read.Submitted.decode(body).jobs,
     )
 
 
@@ -89,17 +91,17 @@ def jobs(
     if state is not None and state not in shapes.STATES:
         raise InvalidValue(state, f"one of {', '.join(shapes.STATES)}", "state")
     said = _given(queue=queue, jobSet=job_set, user=user, state=state, text=text, after=after, limit=limit)
-    return Ask(method="GET", path=f"{_API}/jobs", params=said, read=_Page.decode)
+    return Ask(method="GET", path=f"{_API}/jobs", params=said, read=read.Page.decode)
 
 
 def job(job_id: str) -> Ask[shapes.JobDetail]:
     """One job, with what it was submitted as."""
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}", read=_Detail.decode)
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}", read=read.Detail.decode)
 
 
 def why(job_id: str) -> Ask[shapes.Why]:
     """Why the job is not running, and when it will."""
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/why", read=_Why.decode)
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/why", read=read.Why.decode)
 
 
 def logs(
@@ -113,7 +115,7 @@ def logs(
 ) -> Ask[shapes.Log]:
     """A piece of what a task of a job wrote; with `follow` the server waits a little for more."""
     said = _given(task=task, stream=stream, attempt=attempt, offset=offset, follow="true" if follow else None)
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/logs", params=said, read=_Log.decode)
+    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/logs", params=said, read=read.Log.decode)
 
 
 def cancel(jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> Ask[list[str]]:
@@ -123,7 +125,7 @@ def cancel(jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> A
         raise InvalidValue(names, "either jobs or a job set", "jobs")
     body = {"jobs": names} if names else {"jobSet": job_set, "queue": queue}
     return Ask(
-        method="POST", path=f"{_API}/jobs/cancel", body=_json(body), read=lambda body: _Cancelled.decode(body).jobs
+        method="POST", path=f"{_API}/jobs/cancel", body=_json(body), read=lambda body: read.Cancelled.decode(body).jobs
     )
 
 
@@ -133,23 +135,33 @@ def reprioritise(job_id: str, *, priority: int | None = None, priority_class: st
         raise InvalidValue(None, "a priority or a priority class", "priority")
     said = {"priority": priority, "priorityClass": priority_class}
     body = _json({name: value for name, value in said.items() if value is not None})
-    return Ask(method="PATCH", path=f"{_API}/jobs/{_named(job_id, 'job')}", body=body, read=_Job.decode)
+    return Ask(method="PATCH", path=f"{_API}/jobs/{_named(job_id, 'job')}", body=body, read=read.Job.decode)
 
 
 def hold(job_id: str) -> Ask[shapes.Job]:
     """Hold a queued job back until it is released."""
-    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/hold", read=_Job.decode)
+    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/hold", read=read.Job.decode)
 
 
 def release(job_id: str) -> Ask[shapes.Job]:
     """Let a job go that was held back."""
-    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/release", read=_Job.decode)
+    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/release", read=read.Job.decode)
 
 
 def preempt(job_id: str) -> Ask[shapes.Job]:
     """Stop a running job and put it back into its queue. Asked twice, it could stop the next attempt too."""
     path = f"{_API}/jobs/{_named(job_id, 'job')}/preempt"
-    return Ask(method="POST", path=path, read=_Job.decode, is_repeatable=False)
+    return Ask(method="POST", path=path, read=read.Job.decode, is_repeatable=False)
+
+
+def whatif(
+    jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (), events: Iterable[Mapping[str, Any]] = ()
+) -> Ask[shapes.WhatIf]:
+    """What would happen if these jobs came now, and these events as scenarios write them; nothing is changed."""
+    body = {"jobs": [jobs] if isinstance(jobs, Mapping) else list(jobs), "events": list(events)}
+    if not body["jobs"] and not body["events"]:
+        raise InvalidValue([], "jobs, events or both: what if what?", "jobs")
+    return Ask(method="POST", path=f"{_API}/whatif", body=_json(body), read=read.WhatIf.decode)
 
 
 # --- queues and machines -------------------------------------------------------------------------
@@ -157,12 +169,12 @@ def preempt(job_id: str) -> Ask[shapes.Job]:
 
 def queues() -> Ask[list[shapes.Queue]]:
     """All queues that whoever asks may see."""
-    return Ask(method="GET", path=f"{_API}/queues", read=_Queues.decode)
+    return Ask(method="GET", path=f"{_API}/queues", read=read.Queues.decode)
 
 
 def queue(name: str) -> Ask[shapes.Queue]:
     """One queue."""
-    return Ask(method="GET", path=f"{_API}/queues/{_named(name, 'queue')}", read=_Queue.decode)
+    return Ask(method="GET", path=f"{_API}/queues/{_named(name, 'queue')}", read=read.Queue.decode)
 
 
 def put_queue(
@@ -170,23 +182,23 @@ def put_queue(
 ) -> Ask[shapes.Queue]:
     """Make a queue, or replace all settings of one."""
     body = _json({"weight": weight, "quota": quota or {}, "cordoned": cordoned})
-    return Ask(method="PUT", path=f"{_API}/queues/{_named(name, 'queue')}", body=body, read=_Queue.decode)
+    return Ask(method="PUT", path=f"{_API}/queues/{_named(name, 'queue')}", body=body, read=read.Queue.decode)
 
 
 def users() -> Ask[list[shapes.User]]:
     """All users with a quota."""
-    return Ask(method="GET", path=f"{_API}/users", read=_Users.decode)
+    return Ask(method="GET", path=f"{_API}/users", read=read.Users.decode)
 
 
 def put_user(name: str, *, quota: Mapping[str, str | int | float] | None = None) -> Ask[shapes.User]:
     """Say what all jobs of a user together may hold."""
     path = f"{_API}/users/{_named(name, 'user')}"
-    return Ask(method="PUT", path=path, body=_json({"quota": quota or {}}), read=_User.decode)
+    return Ask(method="PUT", path=path, body=_json({"quota": quota or {}}), read=read.User.decode)
 
 
 def pools() -> Ask[list[shapes.Pool]]:
     """All pools that someone made."""
-    return Ask(method="GET", path=f"{_API}/pools", read=_Pools.decode)
+    return Ask(method="GET", path=f"{_API}/pools", read=read.Pools.decode)
 
 
 def put_pool(
@@ -206,7 +218,7 @@ def put_pool(
         "disablePreemption": disable_preemption,
         "borrowingPools": _several(borrowing_pools),
     }
-    return Ask(method="PUT", path=f"{_API}/pools/{_named(name, 'pool')}", body=_json(body), read=_Pool.decode)
+    return Ask(method="PUT", path=f"{_API}/pools/{_named(name, 'pool')}", body=_json(body), read=read.Pool.decode)
 
 
 def remove_pool(name: str) -> Ask[None]:
@@ -217,28 +229,36 @@ def remove_pool(name: str) -> Ask[None]:
 
 def clusters() -> Ask[list[shapes.Cluster]]:
     """All clusters."""
-    return Ask(method="GET", path=f"{_API}/clusters", read=_Clusters.decode)
+    return Ask(method="GET", path=f"{_API}/clusters", read=read.Clusters.decode)
 
 
 def lose_cluster(name: str) -> Ask[list[str]]:
     """Declare that a cluster is gone with all that ran there; the answer is the jobs that go back to their queues."""
     path = f"{_API}/clusters/{_named(name, 'cluster')}/lost"
-    return Ask(method="POST", path=path, read=_Names.decode, is_repeatable=False)
+    return Ask(method="POST", path=path, read=read.Names.decode, is_repeatable=False)
 
 
 def nodes(*, cluster: str = "") -> Ask[list[shapes.Node]]:
     """All nodes, or those of one cluster."""
-    return Ask(method="GET", path=f"{_API}/nodes", params=_given(cluster=cluster), read=_Nodes.decode)
+    return Ask(method="GET", path=f"{_API}/nodes", params=_given(cluster=cluster), read=read.Nodes.decode)
 
 
 def cordon(node: str) -> Ask[shapes.Node]:
     """Let nothing new start on a node."""
-    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/cordon", read=_Node.decode)
+    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/cordon", read=read.Node.decode)
+
+
+def drain(node: str, *, grace_s: float = 0.0) -> Ask[shapes.Node]:
+    """Let nothing new start on a node, and have what runs there leave it, after so many seconds."""
+    if not 0 <= grace_s <= MOST_GRACE_S:
+        raise InvalidValue(grace_s, f"from 0 to {MOST_GRACE_S:g} seconds", "grace_s")
+    path = f"{_API}/nodes/{_named(node, 'node')}/drain"
+    return Ask(method="POST", path=path, body=_json({"grace": grace_s}), read=read.Node.decode)
 
 
 def uncordon(node: str) -> Ask[shapes.Node]:
     """Let things start on a node again."""
-    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/uncordon", read=_Node.decode)
+    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/uncordon", read=read.Node.decode)
 
 
 # --- for operators -------------------------------------------------------------------------------
@@ -246,41 +266,51 @@ def uncordon(node: str) -> Ask[shapes.Node]:
 
 def status() -> Ask[shapes.Status]:
     """How the server is."""
-    return Ask(method="GET", path=f"{_API}/status", read=_Status.decode)
+    return Ask(method="GET", path=f"{_API}/status", read=read.Status.decode)
 
 
 def change_settings(*, paused: bool | None = None, preemption: str | None = None) -> Ask[shapes.Status]:
     """Pause or resume; let turns evict jobs ("on"), or not ("off"), or only say whom they would ("dry-run")."""
     said = {"paused": paused, "preemption": preemption}
     body = _json({name: value for name, value in said.items() if value is not None})
-    return Ask(method="PATCH", path=f"{_API}/settings", body=body, read=_Status.decode)
+    return Ask(method="PATCH", path=f"{_API}/settings", body=body, read=read.Status.decode)
 
 
 def turns(*, limit: int = 20) -> Ask[list[shapes.Turn]]:
     """What the last turns decided, the latest first."""
-    return Ask(method="GET", path=f"{_API}/turns", params=_given(limit=limit), read=_Turns.decode)
+    return Ask(method="GET", path=f"{_API}/turns", params=_given(limit=limit), read=read.Turns.decode)
 
 
 def turn(number: int) -> Ask[shapes.TurnDetail]:
     """One turn, and why those waited who did."""
-    return Ask(method="GET", path=f"{_API}/turns/{number}", read=_Turn.decode)
+    return Ask(method="GET", path=f"{_API}/turns/{number}", read=read.Turn.decode)
+
+
+def records() -> Ask[list[shapes.Record]]:
+    """Recorded turns, the oldest first."""
+    return Ask(method="GET", path=f"{_API}/records", read=read.Records.decode)
+
+
+def record(name: str) -> Ask[bytes]:
+    """One record, as `muster replay FILE` reads it."""
+    return Ask(method="GET", path=f"{_API}/records/{_named(name, 'record')}", read=bytes)
 
 
 def audit(*, limit: int = 100) -> Ask[list[dict[str, Any]]]:
     """Who changed what, the latest first."""
-    return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=_Audit.decode)
+    return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=read.Audit.decode)
 
 
 def usage(*, by: shapes.By = "queue", since: str = "30d") -> Ask[shapes.UsageReport]:
     """What each queue or user had, for so long until now."""
     if by not in shapes.BY:
         raise InvalidValue(by, f"one of {', '.join(shapes.BY)}", "by")
-    return Ask(method="GET", path=f"{_API}/usage", params=(("by", by), ("since", since)), read=_Usage.decode)
+    return Ask(method="GET", path=f"{_API}/usage", params=(("by", by), ("since", since)), read=read.Usage.decode)
 
 
 def tokens() -> Ask[list[shapes.Token]]:
     """Everyone who may come in."""
-    return Ask(method="GET", path=f"{_API}/tokens", read=_Tokens.decode)
+    return Ask(method="GET", path=f"{_API}/tokens", read=read.Tokens.decode)
 
 
 def make_token(
@@ -288,7 +318,7 @@ def make_token(
 ) -> Ask[shapes.NewToken]:
     """Make a token. The answer is the only one that shows it, so a lost one is not asked for again."""
     body = _json({"name": name, "admin": admin, "queues": queues or {}, "cluster": cluster})
-    return Ask(method="POST", path=f"{_API}/tokens", body=body, read=_NewToken.decode, is_repeatable=False)
+    return Ask(method="POST", path=f"{_API}/tokens", body=body, read=read.NewToken.decode, is_repeatable=False)
 
 
 def remove_token(token_id: str) -> Ask[None]:
@@ -330,40 +360,3 @@ def _named(name: str, what: str) -> str:
 def _several(given: Iterable[str]) -> list[str]:
     """One name is as good as a list of one."""
     return [given] if isinstance(given, str) else list(given)
-
-
-# --- how answers are read ------------------------------------------------------------------------
-
-
-class _SubmitAnswer(shapes.Answer, frozen=True, kw_only=True):
-    jobs: list[shapes.Submitted]
-
-
-class _CancelAnswer(shapes.Answer, frozen=True, kw_only=True):
-    jobs: list[str]
-
-
-_Submitted = msgspec.json.Decoder(_SubmitAnswer)
-_Cancelled = msgspec.json.Decoder(_CancelAnswer)
-_Page = msgspec.json.Decoder(shapes.JobPage)
-_Job = msgspec.json.Decoder(shapes.Job)
-_Detail = msgspec.json.Decoder(shapes.JobDetail)
-_Log = msgspec.json.Decoder(shapes.Log)
-_Why = msgspec.json.Decoder(shapes.Why)
-_Queue = msgspec.json.Decoder(shapes.Queue)
-_Queues = msgspec.json.Decoder(list[shapes.Queue])
-_User = msgspec.json.Decoder(shapes.User)
-_Users = msgspec.json.Decoder(list[shapes.User])
-_Pool = msgspec.json.Decoder(shapes.Pool)
-_Pools = msgspec.json.Decoder(list[shapes.Pool])
-_Names = msgspec.json.Decoder(list[str])
-_Clusters = msgspec.json.Decoder(list[shapes.Cluster])
-_Node = msgspec.json.Decoder(shapes.Node)
-_Nodes = msgspec.json.Decoder(list[shapes.Node])
-_Status = msgspec.json.Decoder(shapes.Status)
-_Turn = msgspec.json.Decoder(shapes.TurnDetail)
-_Turns = msgspec.json.Decoder(list[shapes.Turn])
-_Usage = msgspec.json.Decoder(shapes.UsageReport)
-_Audit = msgspec.json.Decoder(list[dict[str, Any]])
-_Tokens = msgspec.json.Decoder(list[shapes.Token])
-_NewToken = msgspec.json.Decoder(shapes.NewToken)

@@ -147,6 +147,15 @@ class Client:
         """One job, with what it was submitted as."""
         return self.do(asking.job(job_id))
 
+    def whatif(
+        self, jobs: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (), *, events: Iterable[Mapping[str, Any]] = ()
+    ) -> shapes.WhatIf:
+        """When would these jobs start if they came now, and who would start earlier or later? Nothing is submitted.
+
+        `events` are changes as scenario files write them, such as `{"setJob": {"name": ID, "priority": 9}}`.
+        """
+        return self.do(asking.whatif(jobs, events))
+
     def why(self, job_id: str) -> shapes.Why:
         """Why the job is not running, and when it will."""
         return self.do(asking.why(job_id))
@@ -284,6 +293,14 @@ class Client:
         """Let nothing new start on a node."""
         return self.do(asking.cordon(node))
 
+    def drain(self, node: str, *, grace_s: float = 0.0) -> shapes.Node:
+        """Let nothing new start on a node, and have what runs there leave it, after so many seconds.
+
+        Jobs that have their `min` elsewhere go on; others start again elsewhere, which costs them no retry. The node is
+        empty once `is_drained`; `uncordon` ends it.
+        """
+        return self.do(asking.drain(node, grace_s=grace_s))
+
     def uncordon(self, node: str) -> shapes.Node:
         """Let things start on a node again."""
         return self.do(asking.uncordon(node))
@@ -305,6 +322,14 @@ class Client:
     def turn(self, number: int) -> shapes.TurnDetail:
         """One turn, and why those waited who did."""
         return self.do(asking.turn(number))
+
+    def records(self) -> list[shapes.Record]:
+        """Recorded turns, the oldest first."""
+        return self.do(asking.records())
+
+    def record(self, name: str) -> bytes:
+        """One record, as `muster replay FILE` reads it."""
+        return self.do(asking.record(name))
 
     def audit(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Who changed what, the latest first."""

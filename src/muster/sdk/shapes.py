@@ -134,6 +134,15 @@ class Cluster(Answer, frozen=True, kw_only=True):
     nodes: int = 0
 
 
+class Drain(Answer, frozen=True, kw_only=True):
+    """Who empties a node, and since when; from `leaves` on nothing may stay, and `leaving` are jobs that still stop."""
+
+    by: str
+    since: float
+    leaves: float
+    leaving: list[str] = []
+
+
 class Node(Answer, frozen=True, kw_only=True):
     """A node and what is on it."""
 
@@ -144,6 +153,12 @@ class Node(Answer, frozen=True, kw_only=True):
     used: dict[str, str]
     labels: dict[str, str] = {}
     jobs: list[str] = []
+    drain: Drain | None = None
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it was drained and nothing is left on it."""
+        return self.drain is not None and not self.jobs and not self.drain.leaving
 
 
 class Pool(Answer, frozen=True, kw_only=True):
@@ -259,3 +274,78 @@ class Event(Answer, frozen=True, kw_only=True):
     job: str = ""
     queue: str = ""
     facts: dict[str, Any] = {}
+
+
+class Record(Answer, frozen=True, kw_only=True):
+    """A record of turns. `open`: more turns come."""
+
+    name: str
+    bytes: int
+    changed: float
+    open: bool
+
+
+# --- what if -------------------------------------------------------------------------------------
+
+
+class WhatIfFuture(Answer, frozen=True, kw_only=True):
+    """What lies ahead of a job: since when it runs, when it starts (again), where it starts last, why it waits."""
+
+    running_since: float | None = None
+    starts: list[float] = []
+    assumed: bool = False
+    cluster: str = ""
+    nodes: list[str] = []
+    reason: str | None = None
+    text: str = ""
+
+
+class WhatIfJob(Answer, frozen=True, kw_only=True):
+    """A job without a change (None: it is new) and with it; `earlier`: by how many seconds it starts for good."""
+
+    job: str
+    queue: str
+    new: bool
+    asked: bool
+    without: WhatIfFuture | None
+    with_it: WhatIfFuture = msgspec.field(name="with")
+    earlier: float | None = None
+
+
+class WhatIfPreemption(Answer, frozen=True, kw_only=True):
+    """Who would give way, when, for whom, by which rule."""
+
+    t: float
+    job: str
+    by: str
+    rule: str
+
+
+class WhatIfPreempted(Answer, frozen=True, kw_only=True):
+    """Who would give way without a change, and with it."""
+
+    without: list[WhatIfPreemption]
+    with_it: list[WhatIfPreemption] = msgspec.field(name="with")
+
+
+class WhatIf(Answer, frozen=True, kw_only=True):
+    """What would happen from `at` on: the jobs asked about, and those for which something changes.
+
+    Not `complete`: only starts until `until` are known. `more` and `hidden` count jobs that are not listed.
+    """
+
+    at: float
+    until: float
+    complete: bool
+    paused: bool = False
+    jobs: list[WhatIfJob]
+    more: int = 0
+    earlier: int = 0
+    later: int = 0
+    same: int = 0
+    hidden: int = 0
+    preempted: WhatIfPreempted
+
+    def job(self, name: str) -> WhatIfJob | None:
+        """One job of the answer."""
+        return next((it for it in self.jobs if it.job == name), None)

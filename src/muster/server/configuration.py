@@ -17,6 +17,7 @@ from muster.documents.scalars import text_of
 from muster.model.policy import Policy
 from muster.model.width import LEVELS
 from muster.server.limits import Limits
+from muster.server.recording import LEAST_BYTES
 
 WHAT = "a configuration is a mapping with keys such as host, port, database, limits and policy"
 
@@ -29,6 +30,7 @@ _LEAST_KEPT_MS = _LEAST_SILENCE_MS = 100
 class Configuration:
     """How a server runs. `database`, `token_file`: empty means those of the user who runs it.
 
+    `record`: the folder in which the last turns are kept for `muster replay`; empty means that none are.
     `levels`: what elastic jobs may call their level.
     """
 
@@ -36,6 +38,7 @@ class Configuration:
     port: int = 8642
     database: str = ""
     token_file: str = ""
+    record: str = ""
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
     levels: Mapping[str, int] = field(default_factory=lambda: LEVELS)
@@ -61,6 +64,7 @@ def _read(top: Fields) -> Configuration:
         port=top.integer("port", default.port, 0, 65535),
         database=_text(top, "database", "sqlite:///PATH or postgresql://…"),
         token_file=_text(top, "tokenFile", "the path of a file"),
+        record=_text(top, "record", "the path of a folder"),
         limits=_limits(top, default.limits),
         policy=policy,
         levels=levels,
@@ -81,6 +85,7 @@ def _limits(top: Fields, default: Limits) -> Limits:
         most_bytes=fields.integer("mostBytes", default.most_bytes, 1024, _MOST_BYTES),
         most_requests=fields.integer("mostRequests", default.most_requests, 0, _MILLION),
         most_strangers=fields.integer("mostStrangers", default.most_strangers, 0, _MILLION),
+        most_record=fields.integer("mostRecord", default.most_record, LEAST_BYTES, _MOST_BYTES),
         keep_ms=top.duration("keep", default.keep_ms, least_ms=_LEAST_KEPT_MS),
         silent_ms=silent_ms,
         lost_ms=lost_ms,

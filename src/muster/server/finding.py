@@ -22,6 +22,7 @@ from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.model.width import LEVELS
+from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
 from muster.server.memory import EVICTED, FLOW, PROMISE
 from muster.server.naming import number_of
@@ -154,7 +155,12 @@ def classes_in(store: Store) -> dict[str, int]:
     return {**CLASSES, **{thing.name: int(thing.body["value"]) for thing in store.things(CLASS)}}
 
 
-def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -> Found:
+def found_in(
+    store: Store,
+    policy: Policy,
+    levels: Mapping[str, int] = LEVELS,
+    cordons: Cordons = Cordons(),  # noqa: B008
+) -> Found:
     """All that a store knows of the world."""
     reader = reader_of_kept(classes_in(store), policy, levels)
     held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
@@ -173,7 +179,7 @@ def found_in(store: Store, policy: Policy, levels: Mapping[str, int] = LEVELS) -
     over, jobs = _over(store, jobs)
     return Found(
         clusters=[cluster_of(thing) for thing in store.things("cluster")],
-        nodes=[node_of(thing) for thing in store.things("node")],
+        nodes=cordons.closed(node_of(thing) for thing in store.things("node")),
         queues=[queue_of(thing) for thing in store.things("queue")],
         pools=[pool_of(thing) for thing in store.things("pool")],
         users=[user_of(thing) for thing in store.things("user")],

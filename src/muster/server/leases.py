@@ -148,6 +148,16 @@ class Leases:
         with self._lock:
             return [row for row in self.live.values() if row.cluster == cluster]
 
+    def get(self, job: str, attempt: int) -> LeaseRow | None:
+        """A lease that is not over."""
+        with self._lock:
+            return self.live.get((job, attempt))
+
+    def stopping(self) -> list[LeaseRow]:
+        """Those whose attempts are told to end and have not yet."""
+        with self._lock:
+            return [row for row in self.live.values() if row.state == STOPPING]
+
     # -- agents ------------------------------------------------------------------------------------------
 
     def call(self, cluster: str, session: str, got: int, now_ms: int, *, hello: bool) -> bool:

@@ -17,6 +17,7 @@ class Limits:
     most_bytes: int = 32 << 20  # of one request
     most_requests: int = 1_000  # a second with one token; 0: any number
     most_strangers: int = 20  # requests a second from one address without a token that is known; 0: any number
+    most_record: int = 64 << 20  # bytes of recorded turns
     keep_ms: int = 7 * DAY_MS  # for which what is over is kept
     silent_ms: int = 30 * SECOND_MS  # without a call after which an agent gets nothing new
     lost_ms: int = 900 * SECOND_MS  # after which jobs of a silent cluster that want it run again

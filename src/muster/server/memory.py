@@ -83,9 +83,14 @@ def _account_body(account: Account) -> list[int]:
 def recall_flow(state: State, thing: Thing) -> None:
     """A queue remembers what it used, if it is still there. All that runs has been started."""
     if thing.name in state.books:
-        state.recall_queue(
-            thing.name, _account(thing.body["account"]), _account(thing.body["fixed"]), int(thing.body["active"])
+        body = thing.body
+        recalled = ev.QueueRecalled(
+            queue=thing.name,
+            account=_account(body["account"]),
+            fixed=_account(body["fixed"]),
+            active_ms=int(body["active"]),
         )
+        state.apply(recalled, state.now_ms)
 
 
 def _account(body: list[int]) -> Account:

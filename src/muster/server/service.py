@@ -26,14 +26,17 @@ from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.answering import Answers
 from muster.server.bells import Bells
+from muster.server.cordons import CORDON, Cordons
 from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.logs import Logs
 from muster.server.naming import Names
 from muster.server.reasons import Reasons
+from muster.server.recording import Recording
 from muster.server.room import Room
 from muster.server.specs import Specs
+from muster.server.trying import Trials
 from muster.server.turns import News, Turns
 from muster.server.world import Found, World, restored
 from muster.store.batch import Batch
@@ -70,6 +73,7 @@ class Service:
         policy: Policy,
         limits: Limits = Limits(),  # noqa: B008
         levels: Mapping[str, int] = LEVELS,
+        recording: Recording | None = None,
     ) -> None:
         self.store = store
         self.levels = levels
@@ -82,7 +86,8 @@ class Service:
         preemption = settings_in(store)["preemption"]
         if preemption is not None:
             self.policy = policy = replace(policy, preemption=Preemption(preemption))
-        found = found_in(store, policy, levels)
+        self.cordons = Cordons(store.things(CORDON))
+        found = found_in(store, policy, levels, self.cordons)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -96,8 +101,12 @@ class Service:
         self.answers = Answers(self.world, self.reasons, clock)
         self._reader = JobReader(self.known())
         self._names = Names()
+        self.trials = Trials(self)
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
-        self.turns = Turns(self.world, self.leases, self.writer, clock, self.room, self.reasons, limits)
+        self.turns = Turns(
+            self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons, recording
+        )
+        self.recording = self.world.state.listener = recording
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
@@ -129,6 +138,8 @@ class Service:
         self.begin_to_close()
         self.turns.stop()
         self._tidying.join()
+        if self.recording is not None:
+            self.recording.close()
         self.writer.close()
         self.store.close()
 
@@ -184,11 +195,11 @@ class Service:
 
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
-        specs = [one for spec in self._reader_now().read(decoded) for one in spec.each()]
+        specs = [one for spec in self.reader().read(decoded) for one in spec.each()]
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        self._check_rights(specs, who)
+        self.check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and (known := self._submitted_before(keys, specs)):
             return known
@@ -208,14 +219,15 @@ class Service:
         self.turns.put(News(events=events), is_durable=True)
         return [(one.job.id, spec.name or "") for one, spec in zip(taken, specs, strict=True)]
 
-    def _reader_now(self) -> JobReader:
-        """The reader of before, which remembers what it read, unless something it goes by has changed."""
+    def reader(self) -> JobReader:
+        """Reads jobs: the reader of before, which remembers what it read, unless something it goes by has changed."""
         known = self.known()
         if not self._reader.knows(known):
             self._reader = JobReader(known)
         return self._reader
 
-    def _check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
+    def check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
+        """Refuse jobs that someone may not submit, with a DocumentError."""
         problems = [
             Problem(f"jobs[{place}].queue", 0, f"{who.name} may not submit to queue {spec.queue!r}")
             for place, spec in enumerate(specs)

@@ -15,6 +15,7 @@ import uvicorn
 
 from muster.server.api.app import application
 from muster.server.configuration import Configuration
+from muster.server.recording import Recording
 from muster.server.service import Service
 from muster.store.store import Store
 
@@ -66,7 +67,15 @@ def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     listener.bind((host, configuration.port))
     store = Store.open(configuration.database)
     gc.disable()  # while all jobs come into being, and none goes
-    service = Service(store, wall_clock, configuration.policy, configuration.limits, configuration.levels)
+    record = configuration.record
+    service = Service(
+        store,
+        wall_clock,
+        configuration.policy,
+        configuration.limits,
+        configuration.levels,
+        Recording(Path(record), configuration.limits.most_record) if record else None,
+    )
     gc.enable()
     token = service.first_token()
     if token is not None:

@@ -20,10 +20,12 @@ from typing import Any
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.server.board import Board
+from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, ENDED, RUNNING, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.reasons import WAITING, Reasons
+from muster.server.recording import Recording
 from muster.server.room import Room
 from muster.server.settling import Settling, Turned
 from muster.server.world import World
@@ -85,6 +87,8 @@ class Turns:
         room: Room,
         reasons: Reasons,
         limits: Limits,
+        cordons: Cordons,
+        recording: Recording | None = None,
     ) -> None:
         self.world = world
         self.reasons = reasons
@@ -101,6 +105,8 @@ class Turns:
         self._last_turn = 0.0
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
+        self._cordons = cordons
+        self._recording = recording
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._settling = Settling(writer, self._settled)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
@@ -184,7 +190,13 @@ class Turns:
 
     def _due_s(self) -> float | None:
         with self.world.lock:
-            moments = [self.world.next_ms(), self._next_silence(), self.reasons.due_ms(), self.leases.noted_due_ms()]
+            moments = [
+                self.world.next_ms(),
+                self._next_silence(),
+                self.reasons.due_ms(),
+                self.leases.noted_due_ms(),
+                self._cordons.next_ms(),
+            ]
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()) / 1000 if known else None
 
@@ -220,11 +232,17 @@ class Turns:
             happened += self._losses(written, now_ms)
             for row in self.leases.noted(now_ms):
                 written.put(written.lease(row.job, row.attempt) or row)
+            happened += self._drains(news, now_ms)
+            if self._recording is not None:
+                self._recording.begin_turn(self.world.state)
             moment = self.world.turn([*happened, *self._silences(now_ms)], now_ms)
+            if self._recording is not None:
+                self._recording.end_turn()
             written.add_all(
                 (it for it in moment.events if not isinstance(it, ev.JobSubmitted)),  # was written down before
                 {name: (job.queue, job.job_set) for name, job in moment.over.items()},
             )
+            written.things += self._cordons.told(moment.events, list(written.leases.values()))
             actions = Counter(type(action).__name__.lower() for action in moment.plan.actions)
             self.counts.actions.update(actions)
             self._forget(moment, now_ms)
@@ -314,6 +332,12 @@ class Turns:
             if row.cluster in silent and row.job in self.world.reruns and row.state != ENDED:
                 self._lost.add(row.cluster)
                 yield from _lost(row, written, now_ms)
+
+    def _drains(self, news: Iterable[News], now_ms: int) -> list[ev.Event]:
+        """What must leave its node by now."""
+        for one in news:
+            self._cordons.hear(one.things, one.gone)
+        return self._cordons.due(now_ms)
 
     def _silences(self, now_ms: int) -> Iterable[ev.Event]:
         """Agents that have said nothing for too long."""

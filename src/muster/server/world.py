@@ -22,7 +22,6 @@ from muster.model.retries import COUNTED
 from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
-from muster.state.records import Phase
 from muster.state.run import Moment, Run
 from muster.state.state import State
 from muster.store.rows import JobRow, LeaseRow, Thing
@@ -124,7 +123,7 @@ def restored(policy: Policy, found: Found) -> World:
     for user in found.users:
         state.apply(ev.UserSet(user=user), 0)
     for name, phase in found.over.items():
-        state.jobs.note(name, Phase(phase))
+        state.apply(ev.JobOver(job=name, state=phase), 0)
     starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
     gave_way = {thing.name: thing for thing in found.gave_way}
     for job, row in found.jobs:
@@ -133,7 +132,7 @@ def restored(policy: Policy, found: Found) -> World:
         state.apply(ev.JobSubmitted(job=job), row.submit_ms)
         if row.attempt:
             counts = {count: getattr(row, count) for count in COUNTED.values()}
-            state.recall(job.id, attempts=row.attempt, **counts)
+            state.apply(ev.JobRecalled(job=job.id, attempts=row.attempt, **counts), row.submit_ms)
         if job.id in gave_way:
             recall_evicted(state, gave_way[job.id])
     for lease in starts:
@@ -169,7 +168,7 @@ def _start(state: State, lease: LeaseRow) -> None:
         state.apply(event, int(spec["started"]))
     serving = serving_of(spec)
     if serving is not None:
-        state.recall_serving(lease.job, serving)
+        state.apply(ev.ServingRecalled(job=lease.job, serving=serving), int(spec["started"]))
 
 
 def _until_told(_run: Running) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from muster.model import events as ev
 from muster.model.jobs import Job, Task
+from muster.model.plan import Rule
 from muster.model.retries import COUNTED
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
 from muster.server.memory import attempt_body, evicted_thing
@@ -66,6 +67,8 @@ class Written:
                 queue_of = {event.job: (job_of_it.queue, job_of_it.job_set)}
             case ev.JobResized(job=job, group=group, tasks=tasks):
                 self._resize(job, group, tasks)
+            case ev.JobPreempted(job=job, attempt=attempt, rule=Rule.DRAIN, by=node):
+                self._note_reason(job, attempt, f"preempted: node {node} is drained")
             case ev.JobPreempted(job=job, attempt=attempt, by=by):
                 self._note_reason(job, attempt, f"preempted for {by}")
                 self.things.append(evicted_thing(self._state, job))

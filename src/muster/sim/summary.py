@@ -9,7 +9,7 @@ from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
 from muster.model.names import name_key
-from muster.model.plan import Plan, Waiting
+from muster.model.plan import Plan, Rule, Waiting
 from muster.model.resources import GPU, MICRO, Resources, total
 from muster.sim.integral import Integral, Steps, utilisation
 from muster.sim.pools import PoolUse
@@ -101,7 +101,7 @@ class Summary:
                 story.first_start_ms = since_ms if story.first_start_ms is None else story.first_start_ms
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
             case ev.JobPreempted(job=job_id, by=by, rule=rule):
-                self.preemptions += 1
+                self.preemptions += rule is not Rule.DRAIN
                 self.stories[job_id].preempted_by.append(f"{by} ({rule.value})")
             case ev.JobRequeued(job=job_id):
                 self._waste(job_id)

@@ -7,51 +7,13 @@ everyone runs as long as expected and, where nobody said how long, as long again
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
-
-from muster.model import events as ev
 from muster.model.jobs import Running
-from muster.model.names import name_key
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 from muster.sim.summary import Summary
 from muster.state.forecast import stated_or_guessed
+from muster.state.future import Answer, Future
 from muster.state.work import Work
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """A start. `is_assumed`: before it, some run time had to be guessed."""
-
-    at_ms: int
-    is_assumed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
-    """Who would give way, when, for whom, by which rule."""
-
-    at_ms: int
-    job: str
-    by: str
-    rule: str
-
-
-@dataclass(slots=True)
-class Future:
-    """What lies ahead: the starts of each job from the moment of the question on, and who is preempted.
-
-    `before` are the last starts before that moment of jobs that still ran then, `why` the last verdict on each job.
-    """
-
-    starts: dict[str, list[Start]] = field(default_factory=dict)
-    before: dict[str, int] = field(default_factory=dict)
-    preempted: list[Preemption] = field(default_factory=list)
-    why: dict[str, dict[str, Any]] = field(default_factory=dict)
-    queues: dict[str, str] = field(default_factory=dict)
-    waits: dict[str, int] = field(default_factory=dict)
 
 
 class Prediction(Simulation):
@@ -83,7 +45,11 @@ def future(scenario: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> F
         summary.add(tick)
         now_ms = tick.moment.now_ms
         for event in tick.moment.events:
-            _note(ahead, event, now_ms, simulation)
+            if now_ms < at_ms:
+                ahead.note_before(event, now_ms)
+            else:
+                is_assumed = any(guess_ms <= now_ms for guess_ms in simulation.guesses)
+                ahead.note(event, now_ms, is_assumed=is_assumed)
     for entry in scenario.jobs:
         job = entry.job
         ahead.queues[job.id] = job.queue
@@ -91,91 +57,6 @@ def future(scenario: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> F
         if (first_ms := summary.stories[job.id].first_start_ms) is not None:
             ahead.waits[job.id] = first_ms - job.submit_ms
     return ahead
-
-
-def _note(ahead: Future, event: ev.Event, now_ms: int, simulation: Prediction) -> None:
-    at_ms = simulation.at_ms
-    match event:
-        case ev.JobStarted(job=job) if now_ms < at_ms:
-            ahead.before[job] = now_ms
-        case ev.JobStarted(job=job):
-            is_assumed = any(guess_ms <= now_ms for guess_ms in simulation.guesses)
-            ahead.starts.setdefault(job, []).append(Start(at_ms=now_ms, is_assumed=is_assumed))
-        case ev.JobPreempted(job=job, by=by, rule=rule) if now_ms >= at_ms:
-            ahead.preempted.append(Preemption(at_ms=now_ms, job=job, by=by, rule=rule.value))
-        case ev.JobRequeued(job=job) | ev.JobSucceeded(job=job) | ev.JobFailed(job=job) | ev.JobCancelled(job=job):
-            if now_ms < at_ms:
-                ahead.before.pop(job, None)
-        case _:
-            pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """One job without and with a change: its starts, the one included with which it runs when the question is asked."""
-
-    job: str
-    queue: str
-    is_new: bool
-    without: tuple[Start, ...]
-    with_it: tuple[Start, ...]
-    why: dict[str, Any]
-
-    @property
-    def gain_ms(self) -> int | None:
-        """How much earlier its last start is with the change (below zero: later): what ran before that is lost.
-
-        None where it does not start in both.
-        """
-        if not self.without or not self.with_it:
-            return None
-        return self.without[-1].at_ms - self.with_it[-1].at_ms
-
-    @property
-    def is_better(self) -> bool:
-        """Whether the change is good for it."""
-        return not self.is_new and ((self.gain_ms or 0) > 0 or bool(self.with_it and not self.without))
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the change is bad for it."""
-        return not self.is_new and ((self.gain_ms or 0) < 0 or bool(self.without and not self.with_it))
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the change changes anything for it."""
-        return self.is_new or _moments(self.without) != _moments(self.with_it)
-
-
-def _moments(starts: tuple[Start, ...]) -> list[int]:
-    return [start.at_ms for start in starts]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A future without a change and with it."""
-
-    at_ms: int
-    without: Future
-    with_it: Future
-
-    def jobs(self) -> Iterator[Comparison]:
-        """Every job of the changed scenario, in order of name."""
-        for job in sorted(self.with_it.queues, key=name_key):
-            yield Comparison(
-                job=job,
-                queue=self.with_it.queues[job],
-                is_new=job not in self.without.queues,
-                without=_starts(self.without, job),
-                with_it=_starts(self.with_it, job),
-                why=self.with_it.why[job],
-            )
-
-
-def _starts(ahead: Future, job: str) -> tuple[Start, ...]:
-    before_ms = ahead.before.get(job)
-    running = [] if before_ms is None else [Start(at_ms=before_ms, is_assumed=False)]
-    return (*running, *ahead.starts.get(job, ()))
 
 
 def ask(before: Scenario, after: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> Answer:

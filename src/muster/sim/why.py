@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.names import name_key
-from muster.model.plan import Plan
+from muster.model.plan import Plan, Rule
 from muster.sim.scenario.changes import read_moment
 from muster.sim.scenario.problems import Problem, ScenarioError, quoted
 from muster.sim.scenario.scenario import Scenario
@@ -178,7 +178,8 @@ def _happened(story: Story, event: ev.Event, now_ms: int) -> None:
             story.is_running, story.started_ms, story.attempt = True, now_ms, attempt
             story.nodes = tuple(sorted({task.node for task in tasks}, key=name_key))
         case ev.JobPreempted(job=job_id, by=by, rule=rule) if job_id == name:
-            story.setbacks.append(f"{name} was preempted at {clock(now_ms)} for {by} ({rule.value}).")
+            why = f"because node {by} was drained" if rule is Rule.DRAIN else f"for {by} ({rule.value})"
+            story.setbacks.append(f"{name} was preempted at {clock(now_ms)} {why}.")
         case ev.JobRequeued(job=job_id, cause=cause) if job_id == name:
             story.is_running = False
             if cause != "preempted":

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from muster.model import events as ev
 from muster.model.jobs import Job, Running, Task
 from muster.model.plan import Resize
-from muster.model.retries import FAILED
+from muster.model.retries import COUNTED, FAILED
 from muster.state.records import Record
 
 
 def after_losing(run: Running, gone: Iterable[Task], cause: str, record: Record) -> list[ev.Event]:
-    """The events that follow when these tasks of a running job are gone. Cause: preempted, lost or failed."""
+    """The events that follow when these tasks of a running job are gone. Cause: preempted, drained, lost or failed."""
     lost = set(gone)
     left = tuple(task for task in run.tasks if task not in lost)
     if _keeps_its_min(run, left):
@@ -26,7 +26,7 @@ def after_losing(run: Running, gone: Iterable[Task], cause: str, record: Record)
 
 def after_ending(job: Job, attempt: int, cause: str, record: Record, message: str = "") -> ev.Event:
     """What follows for a job whose attempt is over. `record`: as it was before; `message`: what is known besides."""
-    refusal = job.retries.refusal(cause, record.times(cause) + 1)
+    refusal = job.retries.refusal(cause, record.times(cause) + 1) if cause in COUNTED else None
     if refusal is None:
         return ev.JobRequeued(job=job.id, attempt=attempt, cause=cause)
     if cause == FAILED and not job.retries.failed:  # that what nobody asked for is not done goes without saying

@@ -75,6 +75,8 @@ class Machines:
                 self.remove_node(name)
             case ev.NodeCordoned(node=name, cordoned=cordoned) if name in self.nodes:
                 self.cordon(name, cordoned=cordoned)
+            case ev.NodeDrained(node=name) if name in self.nodes:
+                self.cordon(name, cordoned=True)
             case ev.NodeLabelled(node=name, labels=labels) if name in self.nodes:
                 self.label(name, dict(labels))
             case ev.PoolSet(pool=pool):
@@ -156,6 +158,10 @@ class Machines:
     def jobs_on(self, node: str) -> list[str]:
         """Ids of the jobs with a task on the node."""
         return sorted({job for job, _, _ in self._tenants.get(node, {})})
+
+    def foreign(self) -> Iterable[tuple[str, str, Resources]]:
+        """Pods that are not ours: the node, the pod, and what it holds."""
+        return [(node, pod, held) for node, pods in self._foreign.items() for pod, held in pods.items()]
 
     def _count(self, name: str) -> None:
         """Work the node out again from what is on it."""

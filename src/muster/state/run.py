@@ -16,8 +16,8 @@ from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Job, Reservation, Running
-from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start
-from muster.model.retries import FAILED, LOST, PREEMPTED
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Rule, Start
+from muster.model.retries import DRAINED, FAILED, LOST, PREEMPTED
 from muster.model.snapshot import Snapshot
 from muster.state.lifecycle import after_ending, after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
@@ -227,6 +227,8 @@ class Run:
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):
                 events = [*self._lost_with(name), event]
+            case ev.NodeDrained(node=name):
+                events = [event, *self._driven_from(name)]
             case ev.ClusterSilent(cluster=cluster) if cluster in self.state.races.clusters:
                 if self._racing is not None:
                     self._racing.look_soon(now_ms)
@@ -316,6 +318,16 @@ class Run:
             run = self.state.running[job_id]
             gone = [task for task in run.tasks if task.node == node]
             events += after_losing(run, gone, LOST, self._record(run))
+        return events
+
+    def _driven_from(self, node: str) -> list[ev.Event]:
+        """What happens to the jobs with tasks on a node that is drained: they get narrower, or wait elsewhere."""
+        events: list[ev.Event] = []
+        for job_id in self.state.machines.jobs_on(node):
+            run = self.state.running[job_id]
+            gone = tuple(task for task in run.tasks if task.node == node)
+            events.append(ev.JobPreempted(job=job_id, attempt=run.attempt, rule=Rule.DRAIN, by=node, tasks=gone))
+            events += after_losing(run, gone, DRAINED, self._record(run))
         return events
 
     def _record(self, run: Running) -> Record:

@@ -17,10 +17,9 @@ from muster.engine.runs import Runs
 from muster.model import events as ev
 from muster.model.budgets import Budget
 from muster.model.fleet import Fleet
-from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
-from muster.model.plan import Plan
+from muster.model.plan import Plan, Rule
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
@@ -216,8 +215,9 @@ class State:
                 self._end(job_id, Phase.CANCELLED)
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
-            case ev.JobPreempted(job=job_id, by=by):
-                self._note_preempted(job_id, by)
+            case ev.JobPreempted(job=job_id, rule=rule, by=by):
+                if rule is not Rule.DRAIN:
+                    self._note_preempted(job_id, by)
             case ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
                 pass  # what follows from it comes as an event of its own
             case ev.RaceBegan(job=job_id, attempt=attempt):
@@ -236,6 +236,14 @@ class State:
                 self.users[user.name] = user
             case ev.BudgetSet(budget=budget):
                 self._budgets[budget.job, budget.group] = budget
+            case ev.JobOver(job=job_id, state=phase):
+                self.jobs.note(job_id, Phase(phase))
+            case ev.JobRecalled():
+                self._recall(event)
+            case ev.QueueRecalled():
+                self._recall_queue(event)
+            case ev.ServingRecalled(job=job_id, serving=serving):
+                self._change_run(replace(self.running[job_id], serving=serving))
             case _:
                 if not self.races.takes(event):
                     self.machines.apply(event)
@@ -266,19 +274,23 @@ class State:
             self.dependencies.enter(job, self.jobs)
         self._enqueue(job)
 
-    def recall(self, job_id: str, *, attempts: int, failures: int, losses: int, preemptions: int) -> None:
-        """A job that stands in line had so many attempts before, as was found written down."""
-        self.jobs.recall(job_id, attempts=attempts, failures=failures, losses=losses, preemptions=preemptions)
-        self._retried[job_id] = attempts
+    def _recall(self, event: ev.JobRecalled) -> None:
+        self.jobs.recall(
+            event.job,
+            attempts=event.attempts,
+            failures=event.failures,
+            losses=event.losses,
+            preemptions=event.preemptions,
+        )
+        self._retried[event.job] = event.attempts
 
-    def recall_queue(self, name: str, account: Account, fixed: Account, active_ms: int) -> None:
-        """What a queue used lately, as was found written down. All that runs has been started."""
-        self.books[name].recall(account, fixed, active_ms)
+    def _recall_queue(self, event: ev.QueueRecalled) -> None:
+        self.books[event.queue].recall(event.account, event.fixed, event.active_ms)
         self._forgets_ms = None
 
-    def recall_serving(self, job_id: str, serving: Serving) -> None:
-        """What a running elastic job was given so far, as was found written down."""
-        self._change_run(replace(self.running[job_id], serving=serving))
+    def budgets(self) -> Iterable[Budget]:
+        """The disruption budgets of groups."""
+        return self._budgets.values()
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""

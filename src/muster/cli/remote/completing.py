@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import typer
 
@@ -21,11 +22,56 @@ def complete_jobs(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_queues(ctx: typer.Context, incomplete: str) -> list[str]:
     """The queues whose names begin like that."""
-    from muster.cli.remote.asking import tried
     from muster.sdk import asking
 
-    queues = tried(_said(ctx), asking.queues, _TIMEOUT_S)
-    return [] if queues is None else _beginning((queue.name for queue in queues), incomplete)
+    return _named(ctx, asking.queues, incomplete)
+
+
+def complete_nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The nodes whose names begin like that."""
+    from muster.sdk import asking
+
+    return _named(ctx, asking.nodes, incomplete)
+
+
+def complete_clusters(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The clusters whose names begin like that."""
+    from muster.sdk import asking
+
+    return _named(ctx, asking.clusters, incomplete)
+
+
+def complete_pools(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The pools whose names begin like that."""
+    from muster.sdk import asking
+
+    return _named(ctx, asking.pools, incomplete)
+
+
+def complete_users(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The users with a quota whose names begin like that."""
+    from muster.sdk import asking
+
+    return _named(ctx, asking.users, incomplete)
+
+
+def complete_contexts(incomplete: str) -> list[str]:
+    """The contexts whose names begin like that."""
+    from muster.model.errors import MusterError
+    from muster.sdk.contexts import contexts_path, read_contexts
+
+    try:
+        return _beginning(sorted(read_contexts(contexts_path()).known), incomplete)
+    except MusterError:
+        return []
+
+
+def _named(ctx: typer.Context, ask: Callable[[], Any], incomplete: str) -> list[str]:
+    """The names of what a question is answered with."""
+    from muster.cli.remote.asking import tried
+
+    found = tried(_said(ctx), ask, _TIMEOUT_S)
+    return [] if found is None else _beginning((it.name for it in found), incomplete)
 
 
 def _said(ctx: typer.Context) -> dict[str, str]:

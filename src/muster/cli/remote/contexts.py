@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.remote.completing import complete_contexts
 from muster.cli.remote.options import Format, Output
 
 group = typer.Typer(
     name="context", help="Say which servers there are, and which is asked.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a context.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a context.", autocompletion=complete_contexts)]
 
 
 @group.command("list")

@@ -1,4 +1,4 @@
-"""`muster clusters`, `pools`, `pool set|remove`, `nodes`, `cordon`, `uncordon`."""
+"""`muster clusters`, `pools`, `pool set|remove`, `nodes`, `cordon`, `drain`, `uncordon`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.remote.completing import complete_clusters, complete_nodes, complete_pools
 from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
 
 pool_group = typer.Typer(name="pool", help="Make and remove pools.", no_args_is_help=True, rich_markup_mode=None)
 
-NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.")]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node.", autocompletion=complete_nodes)]
+PoolName = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=complete_pools)]
 
 
 def clusters(
@@ -48,7 +50,7 @@ def pools(
 
 @pool_group.command("set")
 def set_pool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    name: PoolName,
     selector: Annotated[
         list[str], typer.Option("--node-selector", metavar="LABEL=VALUE", help="Nodes with this label; repeatable.")
     ],
@@ -62,7 +64,10 @@ def set_pool(
         bool, typer.Option("--preemption/--no-preemption", help="Whether jobs there may be evicted.")
     ] = True,
     borrow_from: Annotated[
-        list[str] | None, typer.Option("--borrow-from", metavar="POOL", help="Only from this pool; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--borrow-from", metavar="POOL", help="Only from this pool; repeatable.", autocompletion=complete_pools
+        ),
     ] = None,
     output: Output = Format.TABLE,
     server: Server = "",
@@ -83,7 +88,7 @@ def set_pool(
 
 @pool_group.command("remove")
 def remove_pool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The pool.")],
+    name: PoolName,
     server: Server = "",
     token_file: TokenFile = "",
     context: ContextName = "",
@@ -104,7 +109,9 @@ def remove_pool(
 
 
 def nodes(
-    cluster: Annotated[str, typer.Option("--cluster", help="Only of this cluster.")] = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="Only of this cluster.", autocompletion=complete_clusters)
+    ] = "",
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
@@ -144,6 +151,38 @@ def cordon(
     sys.exit(asked(Where(output, server, token_file, context), lambda: asking.cordon(node), show_node))
 
 
+def drain(
+    node: NodeName,
+    grace: Annotated[
+        str, typer.Option("--grace", metavar="TIME", help="Let what runs there go on for so long first: 5m, 90s.")
+    ] = "0s",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the node is empty, and say who left.")] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="With --wait: how often to look.", min=0.1, max=3600)
+    ] = 1.0,
+    output: Output = Format.TABLE,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Empty a node: nothing new starts there, and what runs there leaves. For admins.
+
+    A job that has its `min` elsewhere goes on without its tasks there. Any other is stopped whole, as when it is
+    preempted (TERM, and KILL after its own grace), and starts elsewhere; that costs it no retry. The node stays closed
+    until `muster uncordon`, whoever restarts. Drain it again with another --grace to hurry, or to give more time.
+
+    Example: muster drain lab-3
+
+    Example: muster drain lab-3 --grace 30m --wait && ssh lab-3 sudo reboot
+
+    Exit codes: 0 fine (with --wait: the node is empty), 1 there is no such node, somebody uncordoned it, or the server
+    refused, 2 bad input, 3 the server cannot be reached, 130 interrupted (the drain goes on).
+    """
+    from muster.cli.remote.draining import drain_node
+
+    sys.exit(drain_node(Where(output, server, token_file, context), node, grace, every_s=every, waits=wait))
+
+
 def uncordon(
     node: NodeName,
     output: Output = Format.TABLE,
@@ -151,7 +190,7 @@ def uncordon(
     token_file: TokenFile = "",
     context: ContextName = "",
 ) -> None:
-    """Let things start on a node again.
+    """Let things start on a node again; whatever was to leave it may stay.
 
     Example: muster uncordon lab-3
 
@@ -167,6 +206,6 @@ def uncordon(
 
 def declare(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (clusters, pools, nodes, cordon, uncordon):
+    for command in (clusters, pools, nodes, cordon, drain, uncordon):
         app.command()(command)
     app.add_typer(pool_group)

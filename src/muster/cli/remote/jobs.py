@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.completing import complete_jobs, complete_queues
+from muster.cli.remote.completing import complete_clusters, complete_jobs, complete_pools, complete_queues
 from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
 
 
@@ -91,19 +91,39 @@ def submit(
         int | None,
         typer.Option("--retries-preempted", min=0, help="How often after it was preempted; always unless given."),
     ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster it must run on.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="The pool it belongs to.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="The cluster it must run on.", autocompletion=complete_clusters),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="The pool it belongs to.", autocompletion=complete_pools)
+    ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option("--after", metavar="JOB", help="It starts when this job has succeeded; repeatable."),
+        typer.Option(
+            "--after",
+            metavar="JOB",
+            help="It starts when this job has succeeded; repeatable.",
+            autocompletion=complete_jobs,
+        ),
     ] = None,
     after_any: Annotated[
         list[str] | None,
-        typer.Option("--after-any", metavar="JOB", help="It starts when this job is over, in any way; repeatable."),
+        typer.Option(
+            "--after-any",
+            metavar="JOB",
+            help="It starts when this job is over, in any way; repeatable.",
+            autocompletion=complete_jobs,
+        ),
     ] = None,
     after_failed: Annotated[
         list[str] | None,
-        typer.Option("--after-failed", metavar="JOB", help="It starts when this job has failed; repeatable."),
+        typer.Option(
+            "--after-failed",
+            metavar="JOB",
+            help="It starts when this job has failed; repeatable.",
+            autocompletion=complete_jobs,
+        ),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help="A name for this submission: the same one submits nothing twice.")
@@ -239,7 +259,9 @@ def cancel(
         list[str] | None, typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)
     ] = None,
     job_set: Annotated[str, typer.Option("--job-set", help="All of this job set instead.")] = "",
-    queue: Annotated[str, typer.Option("--queue", help="With --job-set: only in this queue.")] = "",
+    queue: Annotated[
+        str, typer.Option("--queue", help="With --job-set: only in this queue.", autocompletion=complete_queues)
+    ] = "",
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",

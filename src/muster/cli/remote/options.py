@@ -7,6 +7,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from muster.cli.remote.completing import complete_contexts
+
 
 class Format(StrEnum):
     """How to print an answer."""
@@ -37,5 +39,11 @@ TokenFile = Annotated[
     str, typer.Option("--token-file", metavar="FILE", help="Its token is in this file.  [else: MUSTER_TOKEN]")
 ]
 ContextName = Annotated[
-    str, typer.Option("--context", metavar="NAME", help="A server from `muster context list`.  [else: the one in use]")
+    str,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="A server from `muster context list`.  [else: the one in use]",
+        autocompletion=complete_contexts,
+    ),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.completing import complete_queues
+from muster.cli.remote.completing import complete_queues, complete_users
 from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
 
 group = typer.Typer(name="queue", help="Make and change queues.", no_args_is_help=True, rich_markup_mode=None)
@@ -79,7 +79,7 @@ def users(
 
 @user_group.command("set")
 def set_user(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The user.", autocompletion=complete_users)],
     quota: Annotated[
         list[str] | None,
         typer.Option("--quota", metavar="NAME=AMOUNT", help="The most that all jobs of theirs may hold; repeatable."),

@@ -126,14 +126,14 @@ def documents(wanted: Wanted) -> list[Mapping[str, Any]]:
             raise InvalidValue(said.get(option, ""), "for a command after `--`; a job file says it itself", option)
         if not wanted.files:
             raise InvalidValue("", "what? Name job files, or a command after `--`", "submit")
-        return [job for file in wanted.files for job in _in_file(file)]
+        return [job for file in wanted.files for job in in_file(file)]
     if wanted.files or not wanted.command:
         given = " ".join([*wanted.files, "--", *wanted.command])
         raise InvalidValue(given, "either job files, or a command after `--`", "submit")
     return [from_command(wanted.command, env=_variables(wanted.env), **said)]
 
 
-def _in_file(path: str) -> list[Mapping[str, Any]]:
+def in_file(path: str) -> list[Mapping[str, Any]]:
     """The jobs of a file, once they are known to be well written; whether they can run is for the server to say."""
     path = STANDARD_INPUT if path == "-" else path
     data = document.read_file(path, JobProblems(path))

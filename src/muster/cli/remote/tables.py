@@ -275,10 +275,18 @@ POOLS = (
     Column("PREEMPTS", lambda pool: "no" if pool.disable_preemption else "yes"),
 )
 
+
+def drained(node: shapes.Node) -> str:
+    """How far a node is with being emptied; nothing if nobody wants it to be."""
+    if node.drain is None:
+        return ""
+    return "drained" if node.is_drained else f"draining, {len({*node.jobs, *node.drain.leaving})} left"
+
+
 NODES = (
     Column("NODE", lambda node: node.name),
     Column("CLUSTER", lambda node: node.cluster),
-    Column("CORDONED", lambda node: "yes" if node.cordoned else ""),
+    Column("CORDONED", lambda node: drained(node) or ("yes" if node.cordoned else "")),
     Column("JOBS", lambda node: str(len(node.jobs)), right=True),
     Column("USED", lambda node: amounts(node.used)),
     Column("OF", lambda node: amounts(node.allocatable)),

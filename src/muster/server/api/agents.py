@@ -89,6 +89,7 @@ def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], lis
             made = Cluster(name=cluster)
             events.append(ev.ClusterSet(cluster=made))
             things.append(cluster_thing(made))
+        reported = desk.cordons.closed(reported)
         known = {name: node for name, node in machines.nodes.items() if node.cluster == cluster}
         taken = [node.name for node in reported if node.name in machines.nodes and node.name not in known]
     if taken:

@@ -8,7 +8,20 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 from muster import __version__
-from muster.server.api import agents, describing, errors, events, fleet, jobs, logs, operations, queues, usage
+from muster.server.api import (
+    agents,
+    describing,
+    errors,
+    events,
+    fleet,
+    jobs,
+    logs,
+    operations,
+    queues,
+    records,
+    usage,
+    whatif,
+)
 from muster.server.api.doors import only_known
 from muster.server.api.gate import Gate
 from muster.server.service import Service
@@ -39,7 +52,7 @@ def application(service: Service) -> FastAPI:
     )
     app.state.service = service
     errors.register(app)
-    for part in (jobs, logs, queues, fleet, agents, events, operations, usage):
+    for part in (jobs, whatif, logs, queues, fleet, agents, events, operations, records, usage):
         app.include_router(part.router, responses=errors.ANYWHERE)
     app.include_router(operations.open_router)
     describing.describe(app)

@@ -1,4 +1,4 @@
-"""Clusters and nodes: look, cordon, declare lost."""
+"""Clusters and nodes: look, cordon, drain, declare lost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from muster.model.jobs import resources_of
 from muster.model.nodes import Node
 from muster.model.pools import DEFAULT_NAME, Pool
 from muster.model.resources import NOTHING, total
+from muster.server.access import Who
 from muster.server.api.doors import Admin, Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.queues import NamePath
-from muster.server.api.shapes import ClusterView, NodeView, PoolBody, PoolView
+from muster.server.api.shapes import ClusterView, DrainBody, DrainView, NodeView, PoolBody, PoolView
+from muster.server.cordons import CORDON, Cordon, cordon_thing, leaving
 from muster.server.finding import node_thing, pool_of, pool_thing
 from muster.server.service import PATIENCE_S, Service
 from muster.server.turns import Heard, News
@@ -110,26 +112,54 @@ def nodes(desk: Desk, _who: Asking, cluster: str = "") -> list[NodeView]:
 
 @router.post("/nodes/{name}/cordon", responses={404: {"model": Error}})
 def cordon(name: str, desk: Desk, who: Admin) -> NodeView:
-    """Let nothing new start on a node."""
-    return _cordon(name, desk, who, cordoned=True)
+    """Let nothing new start on a node; what runs there goes on, unless it is being drained."""
+    node = _node(desk, name)
+    now_ms = desk.turns.now_ms()
+    said = desk.cordons.get(name) or Cordon(node=name, by=who.name, since_ms=now_ms)
+    return _close(desk, who, "cordon", node, said)
+
+
+@router.post("/nodes/{name}/drain", responses={404: {"model": Error}})
+def drain(name: str, desk: Desk, who: Admin, body: DrainBody | None = None) -> NodeView:
+    """Let nothing new start on a node, and have what runs there leave it, after `grace` seconds.
+
+    Jobs that have their `min` elsewhere go on without their tasks there; others are stopped whole, as when they are
+    preempted, and start elsewhere. That costs them no retry. It goes on until `uncordon`, also over restarts.
+    """
+    node = _node(desk, name)
+    now_ms, grace_s = desk.turns.now_ms(), 0.0 if body is None else body.grace
+    said = Cordon(node=name, by=who.name, since_ms=now_ms, leaves_ms=now_ms + round(grace_s * 1000))
+    return _close(desk, who, "drain", node, said)
 
 
 @router.post("/nodes/{name}/uncordon", responses={404: {"model": Error}})
 def uncordon(name: str, desk: Desk, who: Admin) -> NodeView:
-    """Let things start on a node again."""
-    return _cordon(name, desk, who, cordoned=False)
+    """Let things start on a node again; nobody must leave it any more."""
+    node = replace(_node(desk, name), cordoned=False)
+    event = ev.NodeCordoned(node=name, cordoned=False)
+    opened = desk.change([event], who, "uncordon", {"node": name}, things=[node_thing(node)], gone=[(CORDON, name)])
+    opened.result(PATIENCE_S)
+    return _shown(desk, name)
 
 
-def _cordon(name: str, desk: Service, who: Admin, *, cordoned: bool) -> NodeView:
+def _node(desk: Service, name: str) -> Node:
     with desk.world.lock:
         node = desk.world.state.machines.nodes.get(name)
     if node is None:
         raise not_found("node", name)
-    what, thing = "cordon" if cordoned else "uncordon", node_thing(replace(node, cordoned=cordoned))
-    event = ev.NodeCordoned(node=name, cordoned=cordoned)
-    desk.change([event], who, what, {"node": name}, things=[thing]).result(PATIENCE_S)
+    return node
+
+
+def _close(desk: Service, who: Who, what: str, node: Node, said: Cordon) -> NodeView:
+    things = [node_thing(replace(node, cordoned=True)), cordon_thing(said)]
+    desk.change([ev.NodeCordoned(node=node.name)], who, what, {"node": node.name}, things=things).result(PATIENCE_S)
+    return _shown(desk, node.name)
+
+
+def _shown(desk: Service, name: str) -> NodeView:
+    node = _node(desk, name)
     with desk.world.lock:
-        return _view(desk, desk.world.state.machines.nodes[name])
+        return _view(desk, node)
 
 
 def _view(desk: Service, node: Node) -> NodeView:
@@ -145,4 +175,13 @@ def _view(desk: Service, node: Node) -> NodeView:
         used=(used or NOTHING).to_text(),
         labels=dict(node.labels),
         jobs=sorted(run.job.id for run in runs),
+        drain=_drain(desk, node.name),
     )
+
+
+def _drain(desk: Service, node: str) -> DrainView | None:
+    said = desk.cordons.get(node)
+    if said is None or said.leaves_ms is None:
+        return None
+    since, leaves = said.since_ms / 1000, said.leaves_ms / 1000
+    return DrainView(by=said.by, since=since, leaves=leaves, leaving=leaving(said, desk.leases))

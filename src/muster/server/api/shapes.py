@@ -151,8 +151,23 @@ class ClusterView(Shape):
     nodes: int = 0
 
 
+class DrainBody(Body):
+    """How a node is emptied. `grace`: for how many seconds what runs there may go on first."""
+
+    grace: Annotated[float, Field(ge=0, le=30 * 86_400)] = 0.0
+
+
+class DrainView(Shape):
+    """Who empties a node, and since when; from `leaves` on nothing may stay, and `leaving` are jobs that still stop."""
+
+    by: str
+    since: float
+    leaves: float
+    leaving: list[str] = []
+
+
 class NodeView(Shape):
-    """A node and what is on it."""
+    """A node and what is on it. A node that is drained is empty once it has no `jobs` and none is `leaving`."""
 
     name: str
     cluster: str
@@ -161,6 +176,7 @@ class NodeView(Shape):
     used: dict[str, str]
     labels: dict[str, str] = {}
     jobs: list[str] = []
+    drain: DrainView | None = None
 
 
 class TurnView(Shape):
@@ -306,3 +322,82 @@ class ServerStatus(Shape):
     paused: bool
     preemption: Literal["on", "off", "dry-run"]
     most_jobs: int
+
+
+class WhatIf(Body):
+    """A question. `jobs` as in job files, tried as if they came now; `events` as in scenario files, `at` from now."""
+
+    jobs: Annotated[list[dict[str, Any]], Field(max_length=1000)] = []
+    events: Annotated[list[dict[str, Any]], Field(max_length=1000)] = []
+
+
+class WhatIfFuture(Shape):
+    """What lies ahead of a job: since when it runs, when it starts (again), where it starts last.
+
+    `assumed`: a run time that nobody stated had to be guessed before that. `reason`, `text`: why it waits at first.
+    """
+
+    running_since: float | None = None
+    starts: list[float] = []
+    assumed: bool = False
+    cluster: str = ""
+    nodes: list[str] = []
+    reason: str | None = None
+    text: str = ""
+
+
+class WhatIfJob(Shape):
+    """A job without the change (None: it is new) and with it; `earlier`: by how many seconds it starts for good."""
+
+    job: str
+    queue: str
+    new: bool
+    asked: bool
+    without: WhatIfFuture | None
+    with_it: Annotated[WhatIfFuture, Field(alias="with")]
+    earlier: float | None = None
+
+
+class WhatIfPreemption(Shape):
+    """Who would give way, when, for whom (nothing where that may not be seen), by which rule."""
+
+    t: float
+    job: str
+    by: str
+    rule: str
+
+
+class WhatIfPreempted(Shape):
+    """Who would give way without the change, and with it."""
+
+    without: list[WhatIfPreemption]
+    with_it: Annotated[list[WhatIfPreemption], Field(alias="with")]
+
+
+class WhatIfAnswer(Shape):
+    """What would happen from `at` on: jobs that the question is about, and those for which something changes.
+
+    `complete`: all starts that lie ahead are known; else those until `until`. `more`: jobs that are not listed, because
+    they are too many; `hidden`: because whoever asks may not see them.
+    """
+
+    at: float
+    until: float
+    complete: bool
+    paused: bool = False
+    jobs: list[WhatIfJob]
+    more: int = 0
+    earlier: int = 0
+    later: int = 0
+    same: int = 0
+    hidden: int = 0
+    preempted: WhatIfPreempted
+
+
+class RecordView(Shape):
+    """A record of turns. `open`: more turns come."""
+
+    name: str
+    bytes: int
+    changed: float
+    open: bool

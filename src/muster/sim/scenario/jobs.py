@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,14 +40,28 @@ class JobEntry:
 
 @dataclass(slots=True)
 class Jobs:
-    """Every job of the file."""
+    """Every job of the file. `there`: jobs of a world that runs already, and what they ask for."""
 
     world: World
     roster: Roster = field(default_factory=lambda: Roster("job"))
     entries: dict[str, JobEntry] = field(default_factory=dict)
     queues: set[str] = field(default_factory=set)
     total: int = 0
+    there: dict[str, Profile] = field(default_factory=dict)
     _profiles: dict[Profile, Profile] = field(default_factory=dict)
+
+    def know(self, jobs: Mapping[str, Profile]) -> None:
+        """These jobs are there, although no file describes them."""
+        self.there |= jobs
+        self.roster.entries |= {name: Entry(name=name, count=None, line=0) for name in jobs}
+
+    def names(self) -> Collection[str]:
+        """The names of all entries."""
+        return self.entries.keys() | self.there.keys()
+
+    def profile_of(self, entry: str) -> Profile:
+        """What the jobs of an entry ask for."""
+        return self.there[entry] if entry in self.there else self.entries[entry].profile
 
     def read(self, top: Fields) -> None:
         """Take in the key `jobs`."""

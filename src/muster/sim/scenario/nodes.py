@@ -58,13 +58,17 @@ class NodeEntry:
 
 @dataclass(slots=True)
 class Nodes:
-    """Every node of the file, also those that come later. A name may come back once it was removed."""
+    """Every node of the file, also those that come later. A name may come back once it was removed.
+
+    `there`: nodes of a world that runs already, which no file describes.
+    """
 
     entries: list[NodeEntry] = field(default_factory=list)
     total: int = 0
     _additions: dict[str, list[tuple[int, NodeEntry]]] = field(default_factory=dict)
     _removals: dict[str, list[int]] = field(default_factory=dict)
     _other_names: dict[str, str] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
 
     def read(self, fields: Fields, cluster: str, at_ms: int | None) -> None:
         """Take in the nodes listed under the key `nodes`."""
@@ -75,11 +79,11 @@ class Nodes:
 
     def named(self, name: str) -> str | None:
         """The name of the node that is meant. The only node of `count: 1` may be called n or n-0."""
-        return name if name in self._additions else self._other_names.get(name)
+        return name if name in self._additions or name in self.there else self._other_names.get(name)
 
     def names(self) -> Collection[str]:
         """The names of all nodes."""
-        return self._additions.keys()
+        return self._additions.keys() | self.there
 
     def made(self) -> Iterator[Node]:
         """The nodes that are there from the beginning."""
@@ -97,6 +101,8 @@ class Nodes:
         for name, additions in self._additions.items():
             additions.sort(key=lambda addition: (addition[0], addition[1].fields.line))
             removals = sorted(self._removals.get(name, ()))
+            if name in self.there and not bisect_right(removals, additions[0][0]):
+                additions[0][1].fields.refuse("name", "a node of that name is there: names are unique")
             for (before_ms, before), (at_ms, entry) in pairwise(additions):
                 # At one moment removals come first, so a node may be replaced at once.
                 is_gone = bisect_right(removals, before_ms) < bisect_right(removals, at_ms)

@@ -38,6 +38,7 @@ class Pools:
 
     first: dict[str, Pool] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    where: str = "this file"
     _mentions: list[Mention] = field(default_factory=list)
 
     def read(self, top: Fields) -> None:
@@ -91,7 +92,7 @@ class Pools:
 
     def allowed(self) -> str:
         """What is allowed where a pool belongs."""
-        return f"a pool of this file: {', '.join([DEFAULT_NAME, *sorted(self.names, key=name_key)])}"
+        return f"a pool of {self.where}: {', '.join([DEFAULT_NAME, *sorted(self.names, key=name_key)])}"
 
     def _lenders(self, fields: Fields) -> tuple[str, ...]:
         names = set()

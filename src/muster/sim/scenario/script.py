@@ -18,6 +18,7 @@ from muster.model.events import (
     JobChanged,
     NodeAdded,
     NodeCordoned,
+    NodeDrained,
     NodeLabelled,
     NodeRemoved,
     PoolChanged,
@@ -42,6 +43,7 @@ ACTIONS = (
     "removeNode",
     "cordonNode",
     "uncordonNode",
+    "drainNode",
     "labelNode",
     "setPool",
     "deletePool",
@@ -126,6 +128,8 @@ class Script:
             case "cordonNode" | "uncordonNode":
                 cordoned = action == "cordonNode"
                 self._put(at_ms, NodeCordoned(node=self._node(fields, action), cordoned=cordoned))
+            case "drainNode":
+                self._put(at_ms, NodeDrained(node=self._node(fields, action)))
             case "labelNode":
                 self._put(at_ms, self._labelled(fields.mapping(action, action)))
             case "setPool":
@@ -155,7 +159,7 @@ class Script:
             return
         size = self.jobs.roster.size(name)
         if not size:
-            fields.refuse(key, listed("a job", self.jobs.entries))
+            fields.refuse(key, listed("a job", self.jobs.names(), self.world.where))
         self.total += size
         if self.total > MOST_EVENTS:
             fields.add(key, f"more than {MOST_EVENTS} changes of jobs in the whole file are not allowed")
@@ -239,9 +243,9 @@ class Script:
         name, group, index = match[1], match[2], int(match[3])
         entry = self.jobs.roster.entry_of(name)
         if entry is None or self.jobs.roster.size(name) != 1:
-            fields.refuse(key, listed("a task of a single job", self.jobs.entries))
+            fields.refuse(key, listed("a task of a single job", self.jobs.names(), self.world.where))
             return []
-        most = {group.name: group.max for group in self.jobs.entries[entry.name].profile.groups}
+        most = {group.name: group.max for group in self.jobs.profile_of(entry.name).groups}
         if index >= most.get(group, 0):
             tasks = ", ".join(f"{group}-0 to {group}-{most[group] - 1}" for group in sorted(most))
             fields.refuse(key, f"a task of {name}: {tasks}")
@@ -254,11 +258,11 @@ class Script:
         name = fields.required_name(key)
         node = None if name is None else self.world.nodes.named(name)
         if name is not None and node is None:
-            fields.refuse(key, listed("a node", self.world.nodes.names()))
+            fields.refuse(key, listed("a node", self.world.nodes.names(), self.world.where))
         return node or ""
 
     def _cluster(self, fields: Fields, key: str) -> str:
-        return _known(fields, key, "a cluster", self.world.clusters)
+        return self._known(fields, key, "a cluster", self.world.clusters)
 
     def _cluster_with_nodes(self, fields: Fields) -> str:
         name = fields.required_name("cluster")
@@ -268,14 +272,14 @@ class Script:
         return name or ""
 
     def _queue(self, fields: Fields, key: str) -> str:
-        return _known(fields, key, "a queue", self.jobs.queues if self.world.queues is None else self.world.queues)
+        queues = self.jobs.queues if self.world.queues is None else self.world.queues
+        return self._known(fields, key, "a queue", queues)
 
-
-def _known(fields: Fields, key: str, what: str, names: Collection[str]) -> str:
-    name = fields.required_name(key)
-    if name is not None and name not in names:
-        fields.refuse(key, listed(what, names))
-    return name or ""
+    def _known(self, fields: Fields, key: str, what: str, names: Collection[str]) -> str:
+        name = fields.required_name(key)
+        if name is not None and name not in names:
+            fields.refuse(key, listed(what, names, self.world.where))
+        return name or ""
 
 
 def _at_ms(fields: Fields) -> int:

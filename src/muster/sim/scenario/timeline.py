@@ -14,6 +14,7 @@ from muster.model.events import (
     JobChanged,
     NodeAdded,
     NodeCordoned,
+    NodeDrained,
     NodeLabelled,
     NodeRemoved,
     PoolChanged,
@@ -51,6 +52,8 @@ def _subject(event: Event) -> tuple[int, str, str]:
             return 5, event.pool, repr(event.changes)
         case NodeCordoned():
             return 6, event.node, str(event.cordoned)
+        case NodeDrained():
+            return 6, event.node, "drained"
         case ForeignGone():
             return 7, event.id, ""
         case ForeignPlaced():

@@ -35,6 +35,7 @@ class World:
     users: dict[str, User]
     classes: dict[str, int] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    where: str = "this file"  # as problems call it
 
     @property
     def known(self) -> Known:
@@ -46,6 +47,7 @@ class World:
             levels=self.levels,
             cores_per_gpu=self.policy.cores_per_gpu,
             resize_cost_ms=self.policy.resize_cost_ms,
+            where=self.where,
             races_bring_clusters=True,
         )
 

@@ -6,6 +6,7 @@
     ["actions", [action, …]]                      what the next turn decides, in order
     ["verdicts", {job: verdict, …}]               … and says, where that is not what it said before; null: no more
                                                   without facts: only the reasons of those who wait
+                                                  "verdicts": false in the first line: neither these nor heads
     ["heads", {queue: job, …}]                    … and whom each queue offers first, in the same way
     ["turn", now, config hash, wake]              the turn that all this belongs to
     ["end", turns, digest]                        the last line: SHA-256 of all lines before it

@@ -28,6 +28,7 @@ class Record:
         self._file = file if file.seekable() else io.BytesIO(file.read())
         self.by = ""
         self.has_facts = True
+        self.has_verdicts = True
         self.turns = 0
         self.line = 0
         self._types: Json = {}
@@ -112,6 +113,7 @@ class Record:
                 )
             case {"muster": "record", "format": int(), "by": str(by), "facts": bool(facts), **rest}:
                 self.by, self.has_facts, self._types = by, facts, rest.get("types")
+                self.has_verdicts = rest.get("verdicts") is not False
             case _:
                 raise RecordError("not a record of Muster: its first line is another")
 

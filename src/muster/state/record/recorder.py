@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 
 from muster import __version__
 from muster.model.events import Event
-from muster.model.plan import Plan
+from muster.model.plan import Action, Plan
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
 from muster.state.record.lines import FORMAT, MOST_IN_LINE, Language, Said, config_hash, dumps, told
@@ -27,11 +27,13 @@ _T = TypeVar("_T")
 class Recorder:
     """Hears every event and every plan, and writes them to an open file. Close it, or the record has no end.
 
-    `with_facts`: verdicts in full, which must be worked out for it; else only their reasons, which costs little.
+    `with_facts`: verdicts in full, which must be worked out for it; else only their reasons, which costs little. With
+    no verdicts at all only what is done counts, and turns may be written down later (`decided_before`).
     """
 
-    def __init__(self, file: BinaryIO, policy: Policy, *, with_facts: bool = True) -> None:
+    def __init__(self, file: BinaryIO, policy: Policy, *, with_facts: bool = True, with_verdicts: bool = True) -> None:
         self._with_facts = with_facts
+        self._with_verdicts = with_verdicts
         # No time and no name in the file: the same turns give the same bytes.
         self._file = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
         self._digest = hashlib.sha256()
@@ -43,7 +45,9 @@ class Recorder:
         self._verdicts: dict[str, Said] = {}
         self._heads: dict[str, str] = {}
         self.turns = 0
-        about = {"muster": "record", "format": FORMAT, "by": __version__, "facts": with_facts}
+        about: dict[str, Json] = {"muster": "record", "format": FORMAT, "by": __version__, "facts": with_facts}
+        if not with_verdicts:
+            about["verdicts"] = False
         self._write({**about, "types": self._language.schema})
         self._configure(policy)
 
@@ -58,14 +62,35 @@ class Recorder:
         """A turn was taken; nothing of its plan has been carried out yet."""
         self._flush()
         self._configure(snapshot.policy)
-        for actions in _in_lines(plan.actions):
-            self._write(["actions", [self._language.action.write(action) for action in actions]])
+        self._act(plan.actions)
+        if self._with_verdicts:
+            self._say(plan)
+        self._turn(plan.now_ms, plan.wake_ms)
+
+    def decided_before(self, now_ms: int, actions: Iterable[Action], wake_ms: int | None) -> None:
+        """A turn was taken that did this, under the policy of before."""
+        self._flush()
+        self._act(actions)
+        self._turn(now_ms, wake_ms)
+
+    def _act(self, actions: Iterable[Action]) -> None:
+        for part in _in_lines(actions):
+            self._write(["actions", [self._language.action.write(action) for action in part]])
+
+    def _say(self, plan: Plan) -> None:
+        """What a plan says of jobs that it does nothing about."""
         verdicts, heads = told(plan, with_facts=self._with_facts), dict(plan.heads)
         self._write_news("verdicts", self._verdicts, verdicts, self._language.verdict)
         self._write_news("heads", self._heads, heads, None)
         self._verdicts, self._heads = verdicts, heads
-        self._write(["turn", plan.now_ms, self._config, plan.wake_ms])
+
+    def _turn(self, now_ms: int, wake_ms: int | None) -> None:
+        self._write(["turn", now_ms, self._config, wake_ms])
         self.turns += 1
+
+    def flush(self) -> None:
+        """All turns so far are in the file, whatever becomes of the process."""
+        self._file.flush()
 
     def close(self) -> None:
         """Nothing more will come."""

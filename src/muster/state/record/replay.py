@@ -7,7 +7,7 @@ one does not make the next ones differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from muster.engine import plan as decide
@@ -31,10 +31,14 @@ class Turn:
 
 
 class Replay:
-    """One record, replayed. Iterate over it: one Turn for each recorded one."""
+    """One record, replayed. Iterate over it: one Turn for each recorded one, or for the `last` so many.
 
-    def __init__(self, record: Record) -> None:
+    `skipped`: how many there are before those.
+    """
+
+    def __init__(self, record: Record, *, last: int | None = None) -> None:
         self.record = record
+        self.skipped = 0 if last is None else max(record.turns - last, 0)
         self.jobs = 0
         self.events = 0
         self._language = record.language()
@@ -60,6 +64,9 @@ class Replay:
                     _update(self._verdicts, read)
                 case ["heads", dict(heads)]:
                     _update(self._heads, heads)
+                case ["turn", int(), str(), int() | None] if self._number < self.skipped:
+                    self._number += 1
+                    self._actions = []
                 case ["turn", int(now_ms), str(config), int() | None as wake_ms]:
                     yield self._turn(now_ms, config, wake_ms)
                 case _:
@@ -108,6 +115,8 @@ class Replay:
     def _difference(self, recorded: Plan) -> Difference | None:
         try:
             now = decide(self._world.freeze(recorded.now_ms))
+            if not self.record.has_verdicts:
+                now = replace(now, verdicts={}, heads={})
             return first_difference(recorded, now, told(now, with_facts=self.record.has_facts))
         except Exception as err:  # a broken invariant of today's engine is the difference people look for
             actions = f"a plan of {len(recorded.actions)} actions"
