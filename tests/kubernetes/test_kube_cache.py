@@ -79,6 +79,19 @@ def test_a_cache_tells_what_appears_changes_and_goes(shared: Shared, namespace: 
     assert told[3:] == [("changed", "b"), ("gone", "a"), ("new", "d")]
 
 
+def test_objects_of_any_length_are_heard_of(shared: Shared, namespace: str) -> None:
+    """Far longer than what is read from a connection at once, or than what aiohttp takes for a line."""
+
+    async def story() -> list[tuple[str, str]]:
+        async with a_client(shared.access) as client, watched(client, namespace) as (cache, diary):
+            for name, length in (("long", 900_000), ("short", 1)):
+                await client.create(CONFIG_MAPS, a_config_map(name, k="x" * length), namespace)
+            await cache.until(lambda objects: (namespace, "short") in objects)
+            return [told for told in diary.told if told[1] in ("long", "short")]
+
+    assert run(story()) == [("new", "long"), ("new", "short")]
+
+
 def test_a_watch_that_is_cut_goes_on_where_it_was_without_another_list(breakable: Cluster) -> None:
     async def story() -> tuple[int, bool]:
         async with a_client(of(breakable)) as client:

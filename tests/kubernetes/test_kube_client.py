@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from cutting import Cutting
 from kube import CONFIG_MAPS, NAMESPACES, Shared, a_client, a_config_map, a_pod, kept, pod_when, run
 
 from muster.kubernetes.access import Access, from_kubeconfig
@@ -20,7 +22,6 @@ from muster.kubernetes.errors import (
     AlreadyExists,
     BudgetForbids,
     Conflict,
-    Expired,
     Forbidden,
     Invalid,
     KubernetesError,
@@ -93,11 +94,6 @@ async def _bound_twice(client: Client, namespace: str) -> None:
         await client.act(PODS, "p", "binding", {"metadata": {"name": "p"}, "target": target}, namespace)
 
 
-async def _forgotten(client: Client, namespace: str) -> None:
-    async for _ in client.watch(CONFIG_MAPS, "1", Scope(namespace=namespace)):
-        pass
-
-
 @pytest.mark.parametrize(
     "story, refusal",
     [
@@ -107,7 +103,6 @@ async def _forgotten(client: Client, namespace: str) -> None:
         pytest.param(_absent, NotFound, id="what is not there is not found"),
         pytest.param(_against_the_rules, Invalid, id="an object that breaks a rule is invalid"),
         pytest.param(_bound_twice, Conflict, id="a pod is bound once"),
-        pytest.param(_forgotten, Expired, id="a version that is long forgotten is no place to go on from"),
     ],
 )
 def test_refusals_are_typed(shared: Shared, namespace: str, story: Any, refusal: type[KubernetesError]) -> None:
@@ -186,6 +181,33 @@ def test_a_server_that_is_not_there_is_unreachable_and_says_where(shared: Shared
 
     with pytest.raises(Unreachable, match=r"https://127\.0\.0\.1:1"):
         run(story())
+
+
+def test_no_more_requests_are_on_their_way_than_allowed(shared: Shared, namespace: str) -> None:
+    async def story(access: Access) -> None:
+        async with a_client(access, in_flight=3) as client:
+            await asyncio.gather(
+                *(client.create(CONFIG_MAPS, a_config_map(f"n{number}"), namespace) for number in range(50))
+            )
+
+    with Cutting(shared.access.server) as proxy:
+        run(story(replace(shared.access, server=proxy.url)))
+
+        assert proxy.served == 3, "each request on its way has a connection of its own"
+
+
+def test_a_write_whose_answer_is_lost_is_unreachable_and_not_repeated(shared: Shared, namespace: str) -> None:
+    async def story(proxy: Cutting) -> list[str]:
+        async with a_client(replace(shared.access, server=proxy.url)) as client:
+            await client.list(CONFIG_MAPS, Scope(namespace=namespace))  # so that there is a connection
+            proxy.cut_next()
+            with pytest.raises(Unreachable):
+                await client.create(CONFIG_MAPS, {"metadata": {"generateName": "n-"}}, namespace)
+            made = await client.list(CONFIG_MAPS, Scope(namespace=namespace))
+            return [each.metadata.name[:2] for each in made if each.metadata.name.startswith("n-")]
+
+    with Cutting(shared.access.server) as proxy:
+        assert run(story(proxy)) == ["n-"]
 
 
 class Numbers(msgspec.Struct, frozen=True):

@@ -169,7 +169,7 @@ def _built() -> Programs:
         return programs()
     except KubernetesError:
         pass
-    print(f"Kubernetes {release()} is built once for this machine (about ten minutes of CPU time)", file=sys.stderr)
+    print(f"Kubernetes {release()} is built once for this machine (about 13 minutes of CPU time)", file=sys.stderr)
     if not sys.stderr.isatty():
         return build(_Lines().tell)
     from rich.console import Console

@@ -37,6 +37,7 @@ SILENT = "muster.dev/silent"
 
 LEASES = Kind(type=Plain, plural="leases", version="v1", group="coordination.k8s.io")
 LEASE_NAMESPACE = "kube-node-lease"
+_INFO = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "architecture")
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -56,6 +57,7 @@ def node_manifest(name: str, hollow: Hollow, labels: Mapping[str, str] | None = 
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [{**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}],
+            "nodeInfo": {**dict.fromkeys(_INFO, ""), "kubeletVersion": "hollow", "operatingSystem": "linux"},
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
         },
     }

@@ -61,7 +61,7 @@ def programs() -> Programs:
         where = f" in {assets}, which {ASSETS} names" if assets else ""
         raise NoPrograms(
             f"{', '.join(missing)} missing{where}: run `muster dev-cluster build`, which builds Kubernetes {release()} "
-            f"once (about ten minutes of CPU time), or set {ASSETS} to a folder with etcd, kube-apiserver and kubectl"
+            f"once (about 13 minutes of CPU time), or set {ASSETS} to a folder with etcd, kube-apiserver and kubectl"
         )
     there = {name: path for name, path in found.items() if path is not None}
     return Programs(
