@@ -26,9 +26,13 @@ from muster.kubernetes.kinds import NODES
 class Up:
     """`muster dev-cluster up`, running."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, home: Path, *options: str) -> None:
         self.process = subprocess.Popen(
-            [*MUSTER, "dev-cluster", "up", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*MUSTER, "dev-cluster", "up", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(home)},  # one that is killed leaves its folder
         )
         assert self.process.stdout is not None
         self.greeting = "".join(iter(self.process.stdout.readline, "  Ctrl-C ends it, and nothing is left\n"))
@@ -51,8 +55,8 @@ class Up:
 
 
 @contextmanager
-def up(*options: str) -> Iterator[Up]:
-    running = Up(*options)
+def up(home: Path, *options: str) -> Iterator[Up]:
+    running = Up(home, *options)
     try:
         yield running
     finally:
@@ -91,8 +95,8 @@ def node_names(kubeconfig: Path) -> list[str]:
     return run(ask())
 
 
-def test_ctrl_c_ends_everything_and_nothing_is_left() -> None:
-    with up("--nodes", "3", "--gpus", "8", "--scheduler") as cluster:
+def test_ctrl_c_ends_everything_and_nothing_is_left(tmp_path: Path) -> None:
+    with up(tmp_path, "--nodes", "3", "--gpus", "8", "--scheduler") as cluster:
         assert node_names(cluster.kubeconfig) == ["node-0", "node-1", "node-2"]
         there = cluster.programs()
         assert len(there) == 5, "etcd, server, controllers, scheduler, kubelets"
@@ -104,8 +108,8 @@ def test_ctrl_c_ends_everything_and_nothing_is_left() -> None:
         assert not cluster.folder.exists()
 
 
-def test_a_cluster_whose_command_is_killed_ends_too() -> None:
-    with up("--nodes", "0", "--no-controllers") as cluster:
+def test_a_cluster_whose_command_is_killed_ends_too(tmp_path: Path) -> None:
+    with up(tmp_path, "--nodes", "0", "--no-controllers") as cluster:
         there = cluster.programs()
         assert len(there) == 3, "etcd, server, kubelets"
 
@@ -115,8 +119,8 @@ def test_a_cluster_whose_command_is_killed_ends_too() -> None:
         assert gone(there)
 
 
-def test_a_program_that_dies_ends_the_cluster_with_its_last_words() -> None:
-    with up("--nodes", "0", "--no-controllers") as cluster:
+def test_a_program_that_dies_ends_the_cluster_with_its_last_words(tmp_path: Path) -> None:
+    with up(tmp_path, "--nodes", "0", "--no-controllers") as cluster:
         (etcd,) = [pid for pid, command in _commands() if str(cluster.folder / "etcd") in command]
 
         os.kill(etcd, signal.SIGKILL)
