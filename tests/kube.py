@@ -26,6 +26,11 @@ from muster.kubernetes.kinds import PODS, Kind, Scope
 from muster.kubernetes.objects import Plain, Pod
 
 PATIENCE_S = 60.0
+OPTIONS = [
+    *("--nodes", "4", "--gpus", "8", "--cpu", "16", "--memory", "64Gi"),
+    # Kubernetes' own PodGroups, which are off by default in this release
+    *("--runtime-config", "scheduling.k8s.io/v1alpha2=true", "--feature-gates", "GenericWorkload=true"),
+]
 MUSTER = [sys.executable, "-m", "muster"]
 
 CONFIG_MAPS = Kind(type=Plain, plural="configmaps", version="v1")
@@ -56,12 +61,11 @@ def shared_cluster(folder: Path) -> Shared:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not said.exists():
             with said.open("wb") as out:
-                options = ["--nodes", "4", "--gpus", "8", "--cpu", "16", "--memory", "64Gi", "--parent", str(parent)]
-                command = [*MUSTER, "dev-cluster", "up", *options]
+                command = [*MUSTER, "dev-cluster", "up", *OPTIONS, "--parent", str(parent)]
                 starting = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
             while starting.poll() is None and "Ctrl-C" not in said.read_text():
                 time.sleep(0.05)
-            starting.returncode = starting.returncode or 0  # it outlives this worker: nobody waits for it here
+            starting.returncode = starting.returncode or 0  # it may outlive this worker, which must not wait for it
     found = re.search("KUBECONFIG=(.*)", said.read_text())
     if found is None:
         pytest.fail(f"the cluster of this run did not start:\n{said.read_text()}")

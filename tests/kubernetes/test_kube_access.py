@@ -105,6 +105,19 @@ def test_a_token_file_that_was_renewed_is_read_again_when_the_old_token_is_refus
     assert run(story()) == f"system:serviceaccount:{namespace}:renewed"
 
 
+def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
+    """A token that is renewed in time is never refused: nobody would look into the file again."""
+    token, now = tmp_path / "token", [0.0]
+    credentials = Given(token=in_file(token), clock=lambda: now[0])
+    seen = []
+    for at, text in ((0.0, "first"), (59.0, "second"), (61.0, "third"), (100.0, "fourth")):
+        now[0] = at
+        token.write_text(f"{text}\n", encoding="utf-8")
+        seen.append(run(credentials.proof()).token)
+
+    assert seen == ["first", "first", "third", "third"]
+
+
 def test_inside_a_pod_the_mounted_token_and_authority_are_used(shared: Shared, namespace: str, tmp_path: Path) -> None:
     assert shared.access.ca is not None
     (tmp_path / "token").write_text(a_token(shared, namespace, "inside"), encoding="utf-8")

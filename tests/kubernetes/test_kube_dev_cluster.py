@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import select
@@ -19,7 +20,7 @@ from muster.kubernetes.cache import Cache
 from muster.kubernetes.dev.cluster import Cluster, Wanted
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import SILENT
-from muster.kubernetes.dev.programs import ASSETS, NoPrograms, programs
+from muster.kubernetes.dev.programs import ASSETS, BUILT, MODULE, NoPrograms, cache_folder, programs, release
 from muster.kubernetes.kinds import NODES
 
 
@@ -191,3 +192,35 @@ def test_a_node_that_falls_silent_is_found_lost_by_the_real_controller(tmp_path:
 
     assert other_is_ready
     assert taints == {"node.kubernetes.io/unreachable"}
+
+
+def test_who_builds_while_another_builds_waits_and_takes_what_that_one_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = programs()
+    monkeypatch.delenv(ASSETS, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = cache_folder()
+    folder.mkdir(parents=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [*MUSTER, "dev-cluster", "build"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert second.stderr is not None
+        said = [second.stderr.readline(), second.stderr.readline()]
+        for name in ("etcd", *BUILT):
+            (folder / name).symlink_to(made.etcd if name == "etcd" else made.kubectl.parent / name)
+
+    out, errors = second.communicate(timeout=PATIENCE_S)
+
+    assert "waiting for another build" in said[1]
+    assert (second.returncode, out, errors) == (0, f"{folder}\n", "")
+
+
+def test_the_modules_of_a_release_belong_together() -> None:
+    """k8s.io/api and its sisters are released as v0.x.y with v1.x.y of Kubernetes."""
+    replaced = re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ v0\.(\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+
+    assert len(replaced) > 20
+    assert {f"v1.{version}" for version in replaced} == {release()}

@@ -24,7 +24,7 @@ from muster.kubernetes import tls
 from muster.kubernetes.access import Access
 from muster.kubernetes.answers import Heard, Page, read_lines, read_object, read_page
 from muster.kubernetes.backoff import Backoff
-from muster.kubernetes.credentials import Proof
+from muster.kubernetes.credentials import Proof, remembered
 from muster.kubernetes.errors import Busy, Unauthorised, Unreachable, refusal
 from muster.kubernetes.kinds import EVERYTHING, Kind, Scope, T
 
@@ -63,6 +63,7 @@ class Client:
         self._request_s, self._watch_s = request_s, watch_s
         self._agent = agent
         self._session: aiohttp.ClientSession | None = None
+        self._ca = remembered(access.ca) if access.ca else None
         self._shown: tuple[str | None, Proof] | None = None
         self._tls: ssl.SSLContext | None = None
 
@@ -252,7 +253,7 @@ class Client:
         """Made anew only when a certificate was: connections are shared by those that have the same."""
         if self.access.server.startswith("http://"):
             return True
-        ca = self.access.ca() if self.access.ca else None
+        ca = self._ca() if self._ca else None
         shown = (ca, Proof(certificate=proof.certificate, key=proof.key))
         if self._tls is None or shown != self._shown:
             self._tls = tls.context(ca, proof, is_verified=self.access.is_verified)

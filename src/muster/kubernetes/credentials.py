@@ -65,22 +65,43 @@ def in_file(path: Path) -> Source:
     return read
 
 
+def remembered(source: Source) -> Source:
+    """The same text, asked for at most once a minute."""
+    last, read_at = "", float("-inf")
+
+    def read() -> str:
+        nonlocal last, read_at
+        if time.monotonic() - read_at > READ_AGAIN_S:
+            last, read_at = source(), time.monotonic()
+        return last
+
+    return read
+
+
 NOTHING = written("")
 
 
 class Given:
     """Texts that were given, or files that are read again from time to time."""
 
-    def __init__(self, *, token: Source = NOTHING, certificate: Source = NOTHING, key: Source = NOTHING) -> None:
+    def __init__(
+        self,
+        *,
+        token: Source = NOTHING,
+        certificate: Source = NOTHING,
+        key: Source = NOTHING,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._token, self._certificate, self._key = token, certificate, key
+        self._clock = clock
         self._last: Proof | None = None
         self._read_at = 0.0
 
     async def proof(self) -> Proof:
         """What the files say, at most a minute ago."""
-        if self._last is None or time.monotonic() - self._read_at > READ_AGAIN_S:
+        if self._last is None or self._clock() - self._read_at > READ_AGAIN_S:
             self._last = Proof(token=self._token(), certificate=self._certificate(), key=self._key())
-            self._read_at = time.monotonic()
+            self._read_at = self._clock()
         return self._last
 
     def forget(self) -> None:
