@@ -17,7 +17,7 @@ from muster.kubernetes.access import Access, from_kubeconfig
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
-from muster.kubernetes.errors import Expired
+from muster.kubernetes.errors import Expired, Unreachable
 from muster.kubernetes.kinds import Scope
 
 
@@ -155,6 +155,26 @@ def test_an_api_server_that_restarts_is_waited_for_and_nothing_is_missed(breakab
                 assert diary.told == [("changed", "changed"), ("gone", "lost")]
 
     run(story())
+
+
+def test_a_server_that_hangs_is_given_up_in_time_and_its_watches_go_on_when_it_is_back(breakable: Cluster) -> None:
+    async def story() -> tuple[int, int]:
+        async with a_client(of(breakable)) as client, a_client(of(breakable), request_s=0.5) as hasty:
+            namespace = await new_namespace(client)
+            async with watched(client, namespace) as (cache, diary):
+                await make(client, namespace, "before")
+                await hold_to_truth(client, cache, diary, namespace)
+                breakable.apiserver.pause()
+                try:
+                    with pytest.raises(Unreachable):
+                        await hasty.get(NAMESPACES, namespace)
+                finally:
+                    breakable.apiserver.resume()
+                await make(client, namespace, "after")
+                await hold_to_truth(client, cache, diary, namespace)
+                return cache.lists, cache.watches
+
+    assert run(story()) == (1, 1)
 
 
 def test_versions_that_were_compacted_while_nobody_watched_are_listed_again_and_compared(breakable: Cluster) -> None:
