@@ -18,7 +18,6 @@ KubernetesError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import msgspec
 
@@ -127,14 +126,13 @@ _BY_CODE: Mapping[int, type[Refused]] = {
 }
 
 
-class _Reading:
-    status: ClassVar = msgspec.json.Decoder(Status)
+_status = msgspec.json.Decoder(Status)
 
 
 def refusal(code: int, content: bytes, retry_after: str = "") -> Refused:
     """What an answer that is no success means."""
     try:
-        status = _Reading.status.decode(content)
+        status = _status.decode(content)
     except msgspec.MsgspecError:  # a proxy's page, or nothing at all
         status = Status(message=content[:200].decode(errors="replace"))
     return refused(msgspec.structs.replace(status, code=status.code or code), retry_after)

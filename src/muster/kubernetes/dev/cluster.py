@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from signal import SIGKILL
 from types import TracebackType
 
 import msgspec
@@ -113,11 +112,11 @@ class Cluster:
     def stop(self) -> None:
         """End everything, those that need others first. Nothing here is worth a farewell: they are killed."""
         while self._started:
-            self._started.pop().stop(SIGKILL)
+            self._started.pop().kill()
 
     def stop_apiserver(self) -> None:
         """Kill the API server."""
-        self.apiserver.stop(SIGKILL)
+        self.apiserver.kill()
 
     def start_apiserver(self) -> None:
         """Start the API server, again in the same place if it was stopped; returns when it is ready."""

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import uvloop
 
 from muster.kubernetes.access import from_kubeconfig
 from muster.kubernetes.cache import Cache, Change
@@ -180,7 +181,7 @@ def main() -> int:
     kubeconfig, asked, ready = map(Path, sys.argv[1:])
     hollow = msgspec.json.decode(asked.read_bytes(), type=Hollow)
     try:
-        asyncio.run(_main(kubeconfig, hollow, ready))
+        uvloop.run(_main(kubeconfig, hollow, ready))
     except asyncio.CancelledError:
         return 0
     return 0

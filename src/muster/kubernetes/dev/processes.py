@@ -16,7 +16,6 @@ from muster.kubernetes.errors import KubernetesError
 
 _PR_SET_PDEATHSIG = 1
 _TAIL = 15  # lines of a log that an error shows
-STOP_S = 10.0
 FIRST_PORT, LAST_PORT = 20_000, 32_000  # below those that the kernel hands out: a port stays ours over a restart
 
 # To the kernel the parent of a process is the thread that started it: this one lives as long as we do.
@@ -28,7 +27,7 @@ class ProgramEnded(KubernetesError):
 
 
 class Program:
-    """One program. It can be stopped, killed and started again."""
+    """One program. It can be paused, killed and started again."""
 
     def __init__(self, name: str, command: Sequence[str | Path], log: Path) -> None:
         self.name = name
@@ -41,11 +40,6 @@ class Program:
         """Its number."""
         assert self._process is not None, f"{self.name} does not run"
         return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started, and has not ended."""
-        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start it; what it says goes into its log."""
@@ -68,20 +62,12 @@ class Program:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
             raise ProgramEnded(f"{self.name} ended with {self._process.returncode}:\n" + "\n".join(lines))
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End it, and wait until it is gone; one that does not listen is killed."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.send_signal(how)
-            if how != signal.SIGKILL:
-                self._process.send_signal(signal.SIGCONT)  # one that is paused would not hear it
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        self._process = None
+    def kill(self) -> None:
+        """Kill it, paused or not, and wait until it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
     def pause(self) -> None:
         """Have it do nothing until it is resumed."""
