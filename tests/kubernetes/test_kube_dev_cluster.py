@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,6 +147,16 @@ def test_options_that_are_wrong_are_said_before_anything_starts(options: list[st
 
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_without_its_extra_muster_says_what_to_install() -> None:
+    code = "import sys; sys.modules['aiohttp'] = None; from muster.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "dev-cluster", "build"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "aiohttp is not installed: pip install 'muster-scheduler[kubernetes]'\n"
 
 
 def test_programs_that_are_missing_are_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
+
+from muster.cli.ending import BAD_INPUT
 
 app = typer.Typer(help="A Kubernetes cluster on this machine, with hollow nodes.", no_args_is_help=True)
 
@@ -55,8 +58,10 @@ def up(
 
     Example: muster dev-cluster up --nodes 50 --gpus 8
 
-    Exit codes: 0 told to end, 1 it cannot run here, or one of its programs ended, 2 an option is wrong.
+    Exit codes: 0 told to end, 1 it cannot run here, or one of its programs ended, 2 an option is wrong, or Muster
+    was installed without its extra.
     """
+    _must_have_extra()
     from muster.cli.devcluster_up import Asked, run
 
     asked = Asked(
@@ -87,8 +92,17 @@ def build() -> None:
 
     Example: muster dev-cluster build
 
-    Exit codes: 0 they are there (their folders are printed), 1 they cannot be built (the message says what is missing).
+    Exit codes: 0 they are there (their folders are printed), 1 they cannot be built (the message says what is missing),
+    2 Muster was installed without its extra, 130 interrupted.
     """
+    _must_have_extra()
     from muster.cli.devcluster_up import run_build
 
     sys.exit(run_build())
+
+
+def _must_have_extra() -> None:
+    missing = next((name for name in ("aiohttp", "cryptography", "uvloop") if find_spec(name) is None), None)
+    if missing is not None:
+        print(f"{missing} is not installed: pip install 'muster-scheduler[kubernetes]'", file=sys.stderr)
+        sys.exit(BAD_INPUT)
