@@ -17,7 +17,7 @@ from muster.cli.serve import FAILED, Wrong, duration_ms
 from muster.kubernetes.dev.building import build
 from muster.kubernetes.dev.cluster import Cluster, Wanted
 from muster.kubernetes.dev.hollow import Hollow
-from muster.kubernetes.dev.programs import Programs, programs, release
+from muster.kubernetes.dev.programs import ASSETS, Programs, programs, release
 from muster.kubernetes.errors import KubernetesError
 from muster.model.errors import InvalidValue
 from muster.model.resources import parse_amount
@@ -168,7 +168,8 @@ def _built() -> Programs:
     try:
         return programs()
     except KubernetesError:
-        pass
+        if os.environ.get(ASSETS):
+            raise
     print(f"Kubernetes {release()} is built once for this machine (about 13 minutes of CPU time)", file=sys.stderr)
     if not sys.stderr.isatty():
         return build(_Lines().tell)

@@ -58,11 +58,7 @@ def programs() -> Programs:
     found = {name: _where(name, Path(assets) if assets else None, folder) for name in ("etcd", *BUILT)}
     missing = sorted(name for name, path in found.items() if path is None)
     if missing:
-        where = f" in {assets}, which {ASSETS} names" if assets else ""
-        raise NoPrograms(
-            f"{', '.join(missing)} missing{where}: run `muster dev-cluster build`, which builds Kubernetes {release()} "
-            f"once (about 13 minutes of CPU time), or set {ASSETS} to a folder with etcd, kube-apiserver and kubectl"
-        )
+        raise NoPrograms(f"{', '.join(missing)} missing{_remedy(assets)}")
     there = {name: path for name, path in found.items() if path is not None}
     return Programs(
         etcd=there["etcd"],
@@ -71,6 +67,13 @@ def programs() -> Programs:
         scheduler=there["kube-scheduler"],
         kubectl=there["kubectl"],
     )
+
+
+def _remedy(assets: str) -> str:
+    build = f"run `muster dev-cluster build`, which builds Kubernetes {release()} once (about 13 minutes of CPU time)"
+    if assets:
+        return f" in {assets}, which {ASSETS} names: put them there, or unset it and {build}"
+    return f": {build}, or set {ASSETS} to a folder with etcd, kube-apiserver and kubectl"
 
 
 def _where(name: str, assets: Path | None, folder: Path) -> Path | None:
