@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.backlog import backlog
+from bench.caches import caches
 from bench.calibration import calibration
 from bench.classes import class_preemption
 from bench.elastic import elastic
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "elastic": elastic,
     "growth": growth,
     "memory": memory,
+    "caches": caches,
     "simulate": simulate,
     "million": million,
     "races": races,

@@ -6,7 +6,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 from types import TracebackType
 
@@ -25,12 +26,14 @@ class Cutting:
     def __init__(self, url: str, chance: Random | None = None, every: int = 10) -> None:
         self._chance, self._every = chance, every
         self.met: Counter[str] = Counter()
-        host, _, port = url.removeprefix("http://").partition(":")
+        scheme, _, place = url.partition("://")
+        host, _, port = place.partition(":")
         self._target = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         self.served = 0
         self._is_to_cut = threading.Event()
+        self._is_refusing = False
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -46,6 +49,16 @@ class Cutting:
         for side in cut:
             _close(side)
 
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Cut every connection, and let nobody through meanwhile."""
+        self._is_refusing = True
+        self.cut_all()
+        try:
+            yield
+        finally:
+            self._is_refusing = False
+
     def _accept(self) -> None:
         while True:
             try:
@@ -57,9 +70,13 @@ class Cutting:
             except OSError:
                 _close(near)
                 continue
-            self.served += 1
             with self._lock:
+                if self._is_refusing:
+                    _close(near)
+                    _close(far)
+                    continue
                 self._open += [near, far]
+            self.served += 1
             threading.Thread(target=self._pass, args=(near, far, False), daemon=True).start()
             threading.Thread(target=self._pass, args=(far, near, True), daemon=True).start()
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from worlds import EVERYTHING, POOLS, WIDTHS, a_job, a_world, scenarios
 
 from muster.model import events as ev
+from muster.model.retries import Retries
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 from muster.state.record import Record, Recorder, Replay

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli import db, pages, questions, remote
+from muster.cli import db, devcluster, pages, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
 from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.add_typer(devcluster.app, name="dev-cluster")
 
 
 class Output(StrEnum):

@@ -1,0 +1,273 @@
+"""A thin client of the Kubernetes API: JSON in, JSON out, only what we need decoded.
+
+Each request is bounded in time, and so is how many are on their way at once. A request that the server did not look at
+(too busy, or it did not believe our token) is made again; whatever else goes wrong is told, since only the caller knows
+whether a write may be done twice. Raises what errors.py draws.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from types import TracebackType
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from muster.kubernetes import tls
+from muster.kubernetes.access import Access
+from muster.kubernetes.answers import Heard, Page, read_lines, read_object, read_page
+from muster.kubernetes.backoff import Backoff
+from muster.kubernetes.credentials import Proof, remembered
+from muster.kubernetes.errors import Busy, Unauthorised, Unreachable, refusal
+from muster.kubernetes.kinds import EVERYTHING, Kind, Scope, T
+
+IN_FLIGHT = 64
+REQUEST_S, CONNECT_S = 30.0, 10.0
+WATCH_S = 300.0  # a watch is ended by the server after so long, or up to twice that
+PAGE = 500
+BUSY_TRIES = 6
+SILENCE_S, PROBES, PROBE_EVERY_S = 30, 3, 10  # a peer that is gone without a word is noticed after a minute
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """One server, seen as one user. Use it as `async with Client(access) as client`."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        in_flight: int = IN_FLIGHT,
+        request_s: float = REQUEST_S,
+        watch_s: float = WATCH_S,
+        random: Random | None = None,
+        agent: str = "muster",
+    ) -> None:
+        self.access = access
+        self.random = random or Random()  # jitter only; tests seed it
+        self._room = asyncio.Semaphore(in_flight)
+        self._request_s, self._watch_s = request_s, watch_s
+        self._agent = agent
+        self._session: aiohttp.ClientSession | None = None
+        self._ca = remembered(access.ca) if access.ca else None
+        self._shown: tuple[str | None, Proof] | None = None
+        self._tls: ssl.SSLContext | None = None
+
+    async def __aenter__(self) -> Client:
+        # Watches hold a connection each; requests are bounded by their own count.
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self._agent, "Accept": JSON},
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    # -- one object ------------------------------------------------------------------------------------------
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        """An object."""
+        return read_object(kind, await self.request("GET", kind.path(namespace, name)))
+
+    async def create(self, kind: Kind[T], body: object, namespace: str = "") -> T:
+        """Make an object; `body` is a dict or a struct."""
+        return read_object(kind, await self.request("POST", kind.path(namespace), body=body))
+
+    async def replace(self, kind: Kind[T], name: str, body: object, namespace: str = "", subresource: str = "") -> T:
+        """Put `body` in its place. With a resourceVersion inside, only if nobody was quicker (else Conflict)."""
+        path = kind.path(namespace, name, subresource)
+        return read_object(kind, await self.request("PUT", path, body=body))
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        body: object,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        how: str = MERGE_PATCH,
+        query: Mapping[str, str] | None = None,
+    ) -> T:
+        """Change some of its fields."""
+        path = kind.path(namespace, name, subresource)
+        return read_object(kind, await self.request("PATCH", path, body=body, content_type=how, query=query))
+
+    async def act(self, kind: Kind[Any], name: str, subresource: str, body: object, namespace: str = "") -> None:
+        """Ask for something to be done with it: `binding` and `eviction` of a pod. The answer says nothing more."""
+        await self.request("POST", kind.path(namespace, name, subresource), body=body)
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        grace_s: int | None = None,
+        propagation: str = "",
+    ) -> None:
+        """Have it deleted; with `uid`, only if it is still that one (else Conflict)."""
+        body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
+        if propagation:
+            body["propagationPolicy"] = propagation
+        await self.request("DELETE", kind.path(namespace, name), body=body)
+
+    # -- many objects ----------------------------------------------------------------------------------------
+
+    async def pages(self, kind: Kind[T], scope: Scope = EVERYTHING, *, size: int = PAGE) -> AsyncIterator[Page[T]]:
+        """A list of one moment, page by page. Expired if it takes so long that the server forgets that moment."""
+        query = {**scope.query(), "limit": str(size)}
+        while True:
+            page = read_page(kind, await self.request("GET", kind.path(scope.namespace), query=query))
+            yield page
+            if not page.proceed:
+                return
+            query["continue"] = page.proceed
+
+    async def list(self, kind: Kind[T], scope: Scope = EVERYTHING, *, size: int = PAGE) -> list[T]:
+        """All objects of one moment."""
+        return [each async for page in self.pages(kind, scope, size=size) for each in page.items]
+
+    async def watch(self, kind: Kind[T], version: str, scope: Scope = EVERYTHING) -> AsyncIterator[Heard[T]]:
+        """What happens after `version`, until the server ends it: ask again from where it has come to.
+
+        Lines are split here: aiohttp's own reader gives up on long ones.
+        """
+        seconds = int(self._watch_s * self.random.uniform(1.0, 2.0))  # not all at once
+        query = {
+            **scope.query(),
+            "watch": "1",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(seconds, 1)),
+        }
+        timeout = aiohttp.ClientTimeout(total=seconds + self._request_s, sock_connect=CONNECT_S)
+        async with self._answer("GET", kind.path(scope.namespace), query=query, timeout=timeout) as answer:
+            if answer.status != 200:
+                raise refusal(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
+                if lines:
+                    heard = read_lines(kind, lines, version)
+                    version = heard.version
+                    yield heard
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+    ) -> bytes:
+        """One request, and its answer whole."""
+        data = None if body is None else _encode(body)
+        timeout = aiohttp.ClientTimeout(total=self._request_s, sock_connect=CONNECT_S)
+        backoff = Backoff(self.random)
+        busy, is_believed = 0, True
+        while True:
+            async with (
+                self._room,
+                self._answer(
+                    method, path, query=query, data=data, content_type=content_type, timeout=timeout
+                ) as answer,
+            ):
+                content = await answer.read()
+            if answer.status < 300:
+                return content
+            refused = refusal(answer.status, content, answer.headers.get("Retry-After", ""))
+            if isinstance(refused, Unauthorised) and is_believed:
+                is_believed = False  # a token may have been renewed meanwhile
+                continue
+            if not isinstance(refused, Busy) or busy == BUSY_TRIES:
+                raise refused
+            busy += 1
+            await asyncio.sleep(backoff.wait_s(refused.wait_s))
+
+    @asynccontextmanager
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: aiohttp.ClientTimeout,
+        query: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        content_type: str = JSON,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send it; whatever goes wrong with the connection, then or while the answer is read, is Unreachable."""
+        proof = await self.access.credentials.proof()
+        headers = {"Content-Type": content_type} if data is not None else {}
+        if proof.token:
+            headers["Authorization"] = f"Bearer {proof.token}"
+        assert self._session is not None, "use it as `async with Client(access) as client`"
+        try:
+            asked: AbstractAsyncContextManager[aiohttp.ClientResponse] = self._session.request(
+                method,
+                URL(self.access.server + path).with_query(query or {}),
+                data=data,
+                headers=headers,
+                timeout=timeout,
+                ssl=self._context(proof),
+                server_hostname=self.access.server_name,
+                proxy=self.access.proxy,
+                allow_redirects=False,
+            )
+            async with asked as answer:
+                if answer.status == 401:
+                    self.access.credentials.forget()
+                yield answer
+        except (aiohttp.ClientError, TimeoutError, OSError) as err:
+            raise Unreachable(f"{self.access.server}: {str(err) or type(err).__name__}") from err
+
+    def _context(self, proof: Proof) -> ssl.SSLContext | bool:
+        """Made anew only when a certificate was: connections are shared by those that have the same."""
+        if self.access.server.startswith("http://"):
+            return True
+        ca = self._ca() if self._ca else None
+        shown = (ca, Proof(certificate=proof.certificate, key=proof.key))
+        if self._tls is None or shown != self._shown:
+            self._tls = tls.context(ca, proof, is_verified=self.access.is_verified)
+            self._shown = shown
+        return self._tls
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that notices when the other side is gone without a word; a watch may have nothing to say for long."""
+    family, kind, protocol = address[0], address[1], address[2]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_S)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_EVERY_S)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    return made

@@ -1,0 +1,52 @@
+"""One cluster for the whole run, a namespace for each test; and small clusters for tests that break theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kube import NAMESPACES, Shared, a_client, run, shared_cluster
+
+from muster.kubernetes.dev.cluster import Cluster, Wanted
+from muster.kubernetes.dev.programs import programs
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Shared:
+    """The cluster of this run, with controllers and four hollow nodes. Do not break it."""
+    here = tmp_path_factory.getbasetemp()
+    return shared_cluster(here if worker_id == "master" else here.parent)
+
+
+@pytest.fixture
+def namespace(shared: Shared) -> Iterator[str]:
+    """A namespace of this test's own."""
+
+    async def make() -> str:
+        async with a_client(shared.access) as client:
+            made = await client.create(NAMESPACES, {"metadata": {"generateName": "test-"}})
+            return made.metadata.name
+
+    async def remove(name: str) -> None:
+        async with a_client(shared.access) as client:
+            await client.delete(NAMESPACES, name)
+
+    name = run(make())
+    yield name
+    run(remove(name))
+
+
+@pytest.fixture(scope="module")
+def breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """etcd and an API server, for the tests of one file: to be stopped, started and compacted."""
+    wanted = Wanted(hollow=None, has_controllers=False)
+    with Cluster(programs(), tmp_path_factory.mktemp("breakable") / "cluster", wanted) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """As above, but each watch is answered from etcd: what was compacted is forgotten at once."""
+    wanted = Wanted(hollow=None, has_controllers=False, apiserver_flags=("--watch-cache=false",))
+    with Cluster(programs(), tmp_path_factory.mktemp("forgetful") / "cluster", wanted) as cluster:
+        yield cluster
