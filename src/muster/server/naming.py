@@ -8,6 +8,7 @@ ran when the database is gone or was set back to a backup; numbers counted in th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from threading import Lock
 
@@ -15,9 +16,8 @@ NAMELESS = "job"
 
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # none that are mistaken for another, and no words; no digits, which sort as numbers
 _PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
-_VALUES = {letters: value for value, letters in enumerate(_PAIRS)} | {
-    letter: value for value, letter in enumerate(_LETTERS)
-}
+_OURS = re.compile(f"[{_LETTERS}]+")
+_AS_DIGITS = str.maketrans(_LETTERS, "0123456789abcdefghi")
 _EPOCH_MS = 1_767_225_600_000  # 2026-01-01
 _TICKS_PER_MS = 125  # 11 letters last until 2055
 
@@ -51,12 +51,5 @@ def letters(number: int) -> str:
 
 def number_of(job_id: str) -> int:
     """The number that an id was made of; 0 where it is none of ours."""
-    letters = job_id.rpartition("-")[2]
-    odd = len(letters) % 2
-    try:
-        number = _VALUES[letters[0]] if odd else 0
-        for start in range(odd, len(letters), 2):
-            number = number * len(_PAIRS) + _VALUES[letters[start : start + 2]]
-    except KeyError:
-        return 0
-    return number
+    written = job_id.rpartition("-")[2]
+    return int(written.translate(_AS_DIGITS), len(_LETTERS)) if _OURS.fullmatch(written) else 0

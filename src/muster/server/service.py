@@ -111,8 +111,9 @@ class Service:
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
         to know any more to whom jobs that are over gave way."""
-        known, alive = {thing.name for thing in found.promises}, {row.id for _, row in found.jobs}
-        pending = [row.id for _, row in found.jobs if row.state == "pending" and row.id not in known]
+        known = {thing.name for thing in found.promises}
+        pending = [job.id for job, past in found.jobs if past.state == "pending" and job.id not in known]
+        alive = {job.id for job, _ in found.jobs} if found.gave_way else set()
         gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
         if pending or gone:
             changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]

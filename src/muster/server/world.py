@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
+from typing import NamedTuple
 
 from muster.model import events as ev
 from muster.model.fleet import Cluster
@@ -18,19 +19,29 @@ from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
-from muster.model.retries import COUNTED
 from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
 from muster.state.run import Moment, Run
 from muster.state.state import State
-from muster.store.rows import JobRow, LeaseRow, Thing
+from muster.store.rows import LeaseRow, Thing
+
+
+class Past(NamedTuple):
+    """What a job that is not over went through before: a million that only ever waited share one."""
+
+    state: str
+    attempts: int
+    counts: Mapping[str, int]  # how many of its attempts ended by what, as muster.model.retries names it
+
+
+ONLY_WAITED = Past("queued", 0, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the store knows of the world: `jobs` are those that are not over, in order of submission, each with its row;
-    `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent.
+    """What the store knows of the world: `jobs` are those that are not over, in order of submission, each with its
+    past; `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent.
 
     What the world remembers beside rows (`muster.server.memory`): `flows` of queues, `promises` to jobs, and to whom
     they `gave_way`.
@@ -39,7 +50,7 @@ class Found:
     clusters: Sequence[Cluster] = ()
     nodes: Sequence[Node] = ()
     queues: Sequence[Queue] = ()
-    jobs: Iterable[tuple[Job, JobRow]] = ()
+    jobs: Sequence[tuple[Job, Past]] = ()
     leases: Sequence[LeaseRow] = ()
     over: Mapping[str, str] = field(default_factory=dict)
     reruns: Collection[str] = ()
@@ -126,13 +137,12 @@ def restored(policy: Policy, found: Found) -> World:
         state.apply(ev.JobOver(job=name, state=phase), 0)
     starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
     gave_way = {thing.name: thing for thing in found.gave_way}
-    for job, row in found.jobs:
-        while starts and starts[0].spec["started"] < row.submit_ms:
+    for job, past in found.jobs:
+        while starts and starts[0].spec["started"] < job.submit_ms:
             _start(state, starts.popleft())
-        state.apply(ev.JobSubmitted(job=job), row.submit_ms)
-        if row.attempt:
-            counts = {count: getattr(row, count) for count in COUNTED.values()}
-            state.apply(ev.JobRecalled(job=job.id, attempts=row.attempt, **counts), row.submit_ms)
+        state.apply(ev.JobSubmitted(job=job), job.submit_ms)
+        if past.attempts:
+            state.apply(ev.JobRecalled(job=job.id, attempts=past.attempts, **past.counts), job.submit_ms)
         if job.id in gave_way:
             recall_evicted(state, gave_way[job.id])
     for lease in starts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -104,8 +104,21 @@ def unfinished(connection: sa.Connection) -> Iterator[JobRow]:
     if states:
         asked = _JOBS.where(STANDING.c.state.in_(states)).order_by(STANDING.c.seq)
         streaming = connection.execution_options(stream_results=True, max_row_buffer=_AT_ONCE)
+        bodies = _Bodies()
         for rows in streaming.execute(asked).partitions(_AT_ONCE):
-            yield from map(_job, rows)
+            for row in rows:
+                yield _job(row, bodies)
+
+
+class _Bodies(dict[str, Body]):
+    """Documents by their text: of many jobs, many were submitted as the same one."""
+
+    def __missing__(self, text: str) -> Body:
+        if len(self) >= _AT_ONCE:
+            self.clear()
+        body: Body = _decode(text)
+        self[text] = body
+        return body
 
 
 def job(connection: sa.Connection, id_: str) -> JobRow | None:
@@ -248,7 +261,7 @@ def _matching(query: JobQuery) -> Iterator[sa.ColumnElement[bool]]:
         yield sa.or_(*(column.icontains(query.text, autoescape=True) for column in searched))
 
 
-def _job(row: Any) -> JobRow:
+def _job(row: Any, bodies: Mapping[str, Body] | None = None) -> JobRow:
     id_, client, queue, job_set, user, state, attempt, priority, priority_class, submit_ms, *rest = row
     start_ms, end_ms, failures, losses, preemptions, cluster, reason, seq, spec = rest
     return JobRow(
@@ -270,7 +283,7 @@ def _job(row: Any) -> JobRow:
         cluster=cluster,
         reason=reason,
         seq=seq,
-        spec=_decode(spec),
+        spec=_decode(spec) if bodies is None else bodies[spec],
     )
 
 

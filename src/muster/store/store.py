@@ -194,7 +194,10 @@ class Store:
     # --- jobs ------------------------------------------------------------------------------------------------
 
     def unfinished(self) -> Iterator[JobRow]:
-        """All jobs that have not finished, in the order of submission, as they are at one moment. Streamed."""
+        """All jobs that have not finished, in the order of submission, as they are at one moment. Streamed.
+
+        Specifications of the same text are the same object.
+        """
         self._require_open()
         with down_when_unreachable(), self._engine.connect() as connection:
             if not self.is_embedded:
