@@ -22,6 +22,7 @@ from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
+from muster.state.lining import is_plain, line_up
 from muster.state.run import Moment, Run
 from muster.state.state import State
 from muster.store.rows import LeaseRow, Thing
@@ -137,7 +138,13 @@ def restored(policy: Policy, found: Found) -> World:
         state.apply(ev.JobOver(job=name, state=phase), 0)
     starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
     gave_way = {thing.name: thing for thing in found.gave_way}
+    waiting: list[Job] = []  # most of a million only ever did
     for job, past in found.jobs:
+        if past is ONLY_WAITED and is_plain(job) and not (starts and starts[0].spec["started"] < job.submit_ms):
+            waiting.append(job)
+            continue
+        line_up(state, waiting)
+        waiting.clear()
         while starts and starts[0].spec["started"] < job.submit_ms:
             _start(state, starts.popleft())
         state.apply(ev.JobSubmitted(job=job), job.submit_ms)
@@ -145,6 +152,7 @@ def restored(policy: Policy, found: Found) -> World:
             state.apply(ev.JobRecalled(job=job.id, attempts=past.attempts, **past.counts), job.submit_ms)
         if job.id in gave_way:
             recall_evicted(state, gave_way[job.id])
+    line_up(state, waiting)
     for lease in starts:
         _start(state, lease)
     for thing in found.promises:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 
 from muster.engine.roll import Roll
@@ -97,6 +99,13 @@ class QueueBooks:
         self._changes += 1
         self._roll.add(job)
         self._demand.add(job.profile.most, 1)
+        self._change()
+
+    def lined_up(self, jobs: Iterable[Job]) -> None:
+        """These are on the roll by now: they stand in line here."""
+        self._changes += 1
+        for profile, many in Counter(job.profile for job in jobs).items():
+            self._demand.add(profile.most, many)
         self._change()
 
     def leave(self, job: Job) -> None:

@@ -255,7 +255,7 @@ class State:
             self._idle.add(queue.name)
             self._forgets_ms = None
 
-    def _touch(self, queue: str, jobs: int) -> None:
+    def touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""
         if queue not in self.books:  # only a raced job may be in none
             return
@@ -269,7 +269,7 @@ class State:
 
     def _submit(self, job: Job) -> None:
         self.jobs.forget(job.id)
-        self._touch(job.queue, +1)
+        self.touch(job.queue, +1)
         if job.after:
             self.dependencies.enter(job, self.jobs)
         self._enqueue(job)
@@ -466,7 +466,7 @@ class State:
         self.jobs.note(job_id, phase, ended_by=ended_by)
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
-        self._touch(job.queue, -1)
+        self.touch(job.queue, -1)
         for freed in sorted(self.dependencies.end(job_id, phase.value)):
             if not self.held[freed].held_by:
                 self._enqueue(self.held.pop(freed))

@@ -20,7 +20,7 @@ from muster.store import reading, schema
 from muster.store.backup import backup
 from muster.store.batch import Batch
 from muster.store.checking import problems
-from muster.store.connecting import down_when_unreachable, engine_for, read_url, shown
+from muster.store.connecting import engine_for, read_url, reading_at_one_moment, shown
 from muster.store.connecting import reading as connected
 from muster.store.connecting import writing as transaction
 from muster.store.errors import BadBatch, NewerSchema, OlderSchema, StoreDown
@@ -199,9 +199,7 @@ class Store:
         Specifications of the same text are the same object.
         """
         self._require_open()
-        with down_when_unreachable(), self._engine.connect() as connection:
-            if not self.is_embedded:
-                connection.execution_options(isolation_level="REPEATABLE READ")
+        with reading_at_one_moment(self._engine) as connection:
             yield from reading.unfinished(connection)
 
     def job(self, id_: str) -> JobRow | None:
@@ -241,7 +239,7 @@ class Store:
     def attempts(self, since_ms: int) -> Iterator[LeaseRow]:
         """All leases that have not ended, or did since that moment, as they are at one moment. Streamed."""
         self._require_open()
-        with down_when_unreachable(), self._engine.connect() as connection:
+        with reading_at_one_moment(self._engine) as connection:
             yield from reading.attempts(connection, since_ms)
 
     def lease(self, job: str, attempt: int) -> LeaseRow | None:
@@ -288,7 +286,8 @@ class Store:
 
     def check(self) -> list[str]:
         """What is wrong inside the database; empty where all is well. Reads everything."""
-        with self._connected() as connection:
+        self._require_open()
+        with reading_at_one_moment(self._engine) as connection:
             return list(problems(connection))
 
     def backup(self, target: Path) -> None:
