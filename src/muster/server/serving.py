@@ -95,7 +95,6 @@ def _collect_seldom() -> None:
 
     Next to nothing here refers back to itself, and yet looking for what does took a third of the server's time.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 

@@ -102,7 +102,9 @@ def unfinished(connection: sa.Connection) -> Iterator[JobRow]:
     """Jobs that have not ended, in the order of submission, as they were at one moment."""
     states = [state for state in _states(connection) if state not in FINISHED]
     if states:
-        asked = _JOBS.where(STANDING.c.state.in_(states)).order_by(STANDING.c.seq)
+        # By number, which both have: so both are read along an index, and nothing has to be sorted before the first.
+        both = sa.select(*_JOB_COLUMNS).select_from(JOB.join(STANDING, JOB.c.seq == STANDING.c.seq))
+        asked = both.where(STANDING.c.state.in_(states)).order_by(STANDING.c.seq)
         streaming = connection.execution_options(stream_results=True, max_row_buffer=_AT_ONCE)
         bodies = _Bodies()
         for rows in streaming.execute(asked).partitions(_AT_ONCE):
