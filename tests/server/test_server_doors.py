@@ -30,9 +30,10 @@ def made(site: Site, **body: Any) -> dict[str, str]:
 
 def test_nobody_comes_in_without_a_token(site: Site) -> None:
     for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic YTpi"}):
-        answer = httpx2.get(f"{site.url}/api/v1/jobs", headers=headers)
-        assert answer.status_code == 401
-        assert "Authorization: Bearer TOKEN" in answer.json()["error"]["message"]
+        for method in ("GET", "POST"):
+            answer = httpx2.request(method, f"{site.url}/api/v1/jobs", headers=headers)
+            assert answer.status_code == 401
+            assert "Authorization: Bearer TOKEN" in answer.json()["error"]["message"]
     assert httpx2.get(f"{site.url}/healthz").text == "ok\n"
 
 
@@ -104,6 +105,22 @@ def test_what_is_wrong_is_named_with_what_is_allowed(
     assert error["problems"][0]["field"] == field
     assert says in error["problems"][0]["allowed"] + error["message"]
     assert site.ask("GET", "/status")["lastEvent"] == before
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param("k" * 201, id="too long"),
+        pytest.param("two words", id="a blank"),
+        pytest.param("naïve".encode(), id="a letter of another alphabet"),
+    ],
+)
+def test_a_key_of_a_submission_that_is_none_is_refused(site: Site, key: str | bytes) -> None:
+    headers = [(b"Idempotency-Key", key.encode() if isinstance(key, str) else key)]
+    error = site.ask("POST", "/jobs", {"jobs": [JOB]}, status=422, headers=headers)["error"]
+
+    assert [problem["field"] for problem in error["problems"]] == ["Idempotency-Key"]
+    assert "at most 200 letters, digits and ._:/-" in error["message"]
 
 
 def test_what_is_not_json_is_said_to_be_so(site: Site) -> None:

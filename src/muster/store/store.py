@@ -186,9 +186,13 @@ class Store:
         """
         if not self.is_embedded:
             self._listen()
-        if (last := self.last_seq()) > after:
+        # What the bell says need not be asked of the database, which others are busy writing to.
+        newest = self._bell.wait(after, 0)
+        if newest is None and (last := self.last_seq()) > after:
             return last
-        self._bell.wait(after, timeout_s)
+        newest = newest or self._bell.wait(after, timeout_s)
+        if newest is not None:
+            return newest
         return after if self._is_closed else self.last_seq()
 
     # --- jobs ------------------------------------------------------------------------------------------------

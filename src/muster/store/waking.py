@@ -34,11 +34,11 @@ class Bell:
                 self._seq = seq
                 self._rung.notify_all()
 
-    def wait(self, after: int, timeout_s: float) -> bool:
-        """Whether there is a higher number than `after`, before the time was over and the bell was closed."""
+    def wait(self, after: int, timeout_s: float) -> int | None:
+        """The newest number once it is higher than `after`; None if the time was over or the bell was closed before."""
         with self._rung:
             self._rung.wait_for(lambda: self._seq > after or self._is_closed, timeout_s)
-            return self._seq > after
+            return self._seq if self._seq > after else None
 
     def close(self) -> None:
         """Let everybody go."""

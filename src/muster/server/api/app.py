@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
+from starlette.routing import Route
 
 from muster import __version__
 from muster.server.api import (
@@ -52,6 +53,7 @@ def application(service: Service) -> FastAPI:
     )
     app.state.service = service
     errors.register(app)
+    app.router.routes.append(Route("/api/v1/jobs", jobs.submit_plainly, methods=["POST"], include_in_schema=False))
     for part in (jobs, whatif, logs, queues, fleet, agents, events, operations, records, usage):
         app.include_router(part.router, responses=errors.ANYWHERE)
     app.include_router(operations.open_router)

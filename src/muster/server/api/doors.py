@@ -5,6 +5,7 @@ What every request needs is asynchronous although it waits for nothing: FastAPI 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -20,9 +21,12 @@ _bearer = HTTPBearer(auto_error=False, description="A token made by `muster toke
 
 async def only_known(request: Request) -> None:
     """Refuse query parameters that mean nothing here: a misspelt filter would show everything."""
-    if not request.scope["query_string"]:
-        return
-    known = query_of(request.app, request.scope["route"].path, request.method)
+    if request.scope["query_string"]:
+        refuse_others(request, query_of(request.app, request.scope["route"].path, request.method))
+
+
+def refuse_others(request: Request, known: Collection[str]) -> None:
+    """Refuse query parameters that are none of these."""
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         allowed = f"one of {', '.join(known)}" if known else "no query parameters"
@@ -41,9 +45,14 @@ async def who_asks(
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Who:
     """Whoever the token belongs to."""
-    who = None if given is None else desk.access.who(given.credentials)
+    return who_has(desk, None if given is None else given.credentials)
+
+
+def who_has(desk: Service, token: str | None) -> Who:
+    """Whoever a token belongs to; refused if that is nobody."""
+    who = None if token is None else desk.access.who(token)
     if who is None:
-        message = "this needs a token" if given is None else "this token is not known here"
+        message = "this needs a token" if token is None else "this token is not known here"
         raise Refused(401, f"{message}: send it as `Authorization: Bearer TOKEN`")
     return who
 
