@@ -34,7 +34,6 @@ OPTIONS = [
 MUSTER = [sys.executable, "-m", "muster"]
 
 CONFIG_MAPS = Kind(type=Plain, plural="configmaps", version="v1")
-NAMESPACES = Kind(type=Plain, plural="namespaces", version="v1", is_namespaced=False)
 
 R = TypeVar("R")
 

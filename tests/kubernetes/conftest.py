@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kube import NAMESPACES, Shared, a_client, run, shared_cluster
+from kube import Shared, a_client, run, shared_cluster
 
 from muster.kubernetes.dev.cluster import Cluster, Wanted
 from muster.kubernetes.dev.programs import programs
+from muster.kubernetes.kinds import NAMESPACES
 
 
 @pytest.fixture(scope="session")
