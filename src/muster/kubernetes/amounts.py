@@ -7,6 +7,7 @@ thousandths of bytes we count at most a byte for each container too much.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -26,9 +27,9 @@ def request_of(spec: PodSpec) -> Request:
     """What a pod asks of its node, whichever of its containers run at a time."""
     asked = _largest(_together(spec), _while_starting(spec.init_containers))
     if spec.resources is not None:
-        own = amounts_of(spec.resources.requests, "spec.resources.requests")
+        own = _amounts_of(spec.resources.requests, "spec.resources.requests")
         asked = asked | {name: amount for name, amount in own.items() if _is_for_whole_pods(name)}
-    return Request.of(_sum(asked, amounts_of(spec.overhead, "spec.overhead")))
+    return Request.of(_sum(asked, _amounts_of(spec.overhead, "spec.overhead")))
 
 
 def is_sidecar(container: Container) -> bool:
@@ -36,12 +37,16 @@ def is_sidecar(container: Container) -> bool:
     return container.restart_policy == _SIDECAR
 
 
-def resources_of(quantities: Quantities, path: str) -> Resources:
-    """The same as Resources; errors name the field below `path`."""
-    return Resources.of(amounts_of(quantities, path))
+def resources_of(quantities: Quantities) -> Resources:
+    """What a node has. Of what cannot be read there is nothing: one odd number must not stop all others."""
+    amounts: Amounts = {}
+    for name, value in quantities.items():
+        with suppress(InvalidValue):
+            amounts[name] = _amount(name, value)
+    return Resources.of(amounts)
 
 
-def amounts_of(quantities: Quantities, path: str) -> Amounts:
+def _amounts_of(quantities: Quantities, path: str) -> Amounts:
     """Base units of each; errors name the field below `path`."""
     try:
         return {name: _amount(name, value) for name, value in quantities.items()}
@@ -73,7 +78,7 @@ def _while_starting(init_containers: Iterable[Container]) -> Amounts:
 
 
 def _asked_by(container: Container, path: str) -> Amounts:
-    return amounts_of(container.resources.requests, f"spec.{path}.resources.requests")
+    return _amounts_of(container.resources.requests, f"spec.{path}.resources.requests")
 
 
 def _is_for_whole_pods(name: str) -> bool:

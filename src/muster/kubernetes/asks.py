@@ -14,10 +14,12 @@ from muster.kubernetes.amounts import request_of
 from muster.kubernetes.neighbours import Neighbours, minds_neighbours
 from muster.kubernetes.selectors import constraint_of, narrowed
 from muster.kubernetes.volumes import Volumes, ties_of
+from muster.model.errors import InvalidValue
 from muster.model.labels import Constraint
 from muster.model.nodes import Request
 
 _COMPARED = ("Lt", "Gt")
+_NOTHING = Request.of({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,12 @@ def ask_of(pod: objects.Pod, neighbours: Neighbours | None = None, volumes: Volu
     unsupported = _unsupported(pod.spec) or ties.unsupported
     if neighbours is None and not unsupported and (minded := minds_neighbours(pod)):
         unsupported = f"{minded}: what depends on other pods is not honoured"
+    try:
+        request = request_of(pod.spec)
+    except InvalidValue as err:  # more than we count to
+        request, unsupported = _NOTHING, str(err)
     return Ask(
-        request=request_of(pod.spec),
+        request=request,
         constraint=constraint,
         priority=pod.spec.priority,
         waits=_gated(pod.spec) or ties.waits,

@@ -11,7 +11,7 @@ from muster.model.resources import PODS
 
 def node_of(node: objects.Node, cluster: str) -> Node:
     """A node of `cluster`; one that takes no new pods, for whatever reason, is cordoned."""
-    allocatable = resources_of(node.status.allocatable, "status.allocatable")
+    allocatable = resources_of(node.status.allocatable)
     return Node(
         name=node.metadata.name,
         cluster=cluster,
