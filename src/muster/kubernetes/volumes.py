@@ -115,7 +115,7 @@ def _ties_of_claim(claim: PersistentVolumeClaim, known: Volumes, path: str) -> T
         return Ties(waits=f"{path}: there is no volume {claim.spec.volume_name}")
     disk = _first_set(volume.spec, _COUNTED)
     driver = volume.spec.csi.driver if volume.spec.csi else ""
-    if disk or known.has_limit(driver):
+    if disk or (driver and known.has_limit(driver)):
         return Ties(unsupported=f"{path}: the volumes of {disk or driver} on a node are not counted")
     return Ties(affinities=tuple(_reach(volume)))
 
