@@ -26,13 +26,14 @@ _NOTHING = Request.of({})
 class Ask:
     """A pod's demands. `priority` is that of its PriorityClass, as the API server resolved it.
 
-    `waits`: the field that says, by itself or by what it names, that the pod is not to be scheduled yet.
-    `unsupported`: the field that we do not honour, and what of it.
+    `gates`: until they are removed, its owners do not want it considered. `waits`: the field of which something is
+    not there yet, and what that is. `unsupported`: the field that we do not honour, and what of it.
     """
 
     request: Request
     constraint: Constraint
     priority: int = 0
+    gates: tuple[str, ...] = ()
     waits: str = ""
     unsupported: str = ""
 
@@ -59,14 +60,10 @@ def ask_of(pod: objects.Pod, neighbours: Neighbours | None = None, volumes: Volu
         request=request,
         constraint=constraint,
         priority=pod.spec.priority,
-        waits=_gated(pod.spec) or ties.waits,
+        gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+        waits=ties.waits,
         unsupported=unsupported,
     )
-
-
-def _gated(spec: objects.PodSpec) -> str:
-    names = ", ".join(gate.name for gate in spec.scheduling_gates)
-    return f"spec.schedulingGates: not before these are removed: {names}" if names else ""
 
 
 def _unsupported(spec: objects.PodSpec) -> str:
