@@ -11,8 +11,9 @@ The rules are those of kube-scheduler's filters NodePorts, InterPodAffinity and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import NamedTuple, TypeVar
 
 from muster.kubernetes.amounts import is_sidecar
@@ -126,13 +127,13 @@ class Neighbours:
 
         Such pods cannot be planned at once: where each may go depends on where the others went.
         """
-        for one in pods:
-            others = [other for other in pods if other is not one] if minds_neighbours(one) else []
-            for field, who in _minded(one):
-                if any(self._census.includes(who, other.metadata) for other in others):
-                    return field
-            taken = [port for other in others for port in host_ports(other)]
-            if any(port.clashes(other) for port in host_ports(one) for other in taken):
+        for (field, who), minding in _who_says(_minded(pod) for pod in pods).items():
+            meant = {number for number, pod in enumerate(pods) if self._census.includes(who, pod.metadata)}
+            if meant and len(meant | minding) > 1:
+                return field
+        ports = _who_says(host_ports(pod) for pod in pods)
+        for (one, its), (other, others) in combinations_with_replacement(ports.items(), 2):
+            if one.clashes(other) and len(its | others) > 1:
                 return _PORTS
         return ""
 
@@ -256,6 +257,15 @@ def _minded(pod: Pod) -> Iterator[tuple[str, Who]]:
     yield from ((_CLOSE, who_is_meant(term, pod.metadata.namespace)) for term in close_terms(pod))
     yield from ((_FAR, who_is_meant(term, pod.metadata.namespace)) for term in far_terms(pod))
     yield from ((_SPREAD, who_is_spread(spread, pod.metadata)) for _, spread in hard_spreads(pod))
+
+
+def _who_says(said: Iterable[Iterable[_K]]) -> dict[_K, set[int]]:
+    """What is said, with the numbers of those who say it."""
+    speakers: dict[_K, set[int]] = {}
+    for number, things in enumerate(said):
+        for thing in things:
+            speakers.setdefault(thing, set()).add(number)
+    return speakers
 
 
 def _counts(spread: Spread, node: Node, own: Constraint) -> bool:
