@@ -57,7 +57,7 @@ class _Making:
             pod["spec"]["nodeName"] = self.chosen(*names)
             pod["spec"]["tolerations"] = [{"operator": "Exists"}]
             self.chosen(world.there, world.there, world.there, world.leaving, world.over).append(pod)
-        world.asked = self.pod(HERE, likely=0.4)
+        world.asked = self.pod(HERE, likely=0.25)
         world.asked["spec"]["nodeSelector"] = {"world": self.name, **self.maybe(0.1, {"fast": "yes"}, {})}
         world.asked["spec"]["schedulerName"] = "default-scheduler"
         if self.happens(0.15):
@@ -88,7 +88,7 @@ class _Making:
         taints = [
             {"key": key, "value": self.chosen("", "v"), "effect": self.chosen(*effects)}
             for key in ("t1", "t2")
-            if self.happens(0.2)
+            if self.happens(0.1)
         ]
         has = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": self.chosen("2", "9", "9")}
         has |= self.maybe(0.5, {"nvidia.com/gpu": "2"}, {}) | self.maybe(0.5, {"example.com/thing": "3"}, {})
@@ -134,9 +134,9 @@ class _Making:
         return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec}
 
     def container(self, name: str) -> Shape:
-        asks = {"cpu": self.chosen("100m", "1", "1500m"), "memory": self.chosen("1Gi", "3Gi")}
-        asks |= self.maybe(0.2, {"nvidia.com/gpu": self.chosen("1", "2")}, {})
-        asks |= self.maybe(0.2, {"example.com/thing": "1"}, {}) | self.maybe(0.2, {"ephemeral-storage": "4Gi"}, {})
+        asks = {"cpu": self.chosen("100m", "500m", "1500m"), "memory": self.chosen("500Mi", "2Gi")}
+        asks |= self.maybe(0.1, {"nvidia.com/gpu": self.chosen("1", "2")}, {})
+        asks |= self.maybe(0.1, {"example.com/thing": "1"}, {}) | self.maybe(0.2, {"ephemeral-storage": "3Gi"}, {})
         whole = {key: value for key, value in asks.items() if "/" in key}
         return {"name": name, "image": "hollow", "resources": {"requests": asks, "limits": whole}}
 
