@@ -29,6 +29,7 @@ _FAR = "spec.affinity.podAntiAffinity"
 _SPREAD = "spec.topologySpreadConstraints"
 _PORTS = "spec.containers.ports.hostPort"
 _KEPT_AWAY = f"{_FAR} of other pods"
+_HOSTNAME = "kubernetes.io/hostname"
 _ANY_ADDRESS = "0.0.0.0"
 _DO_NOT_SCHEDULE = "DoNotSchedule"
 _HONOR, _IGNORE = "Honor", "Ignore"
@@ -63,6 +64,14 @@ class Demand:
 
     field: str
     term: Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Among:
+    """How pods of a gang mind each other: those that may share no node, and what of it cannot be planned at once."""
+
+    apart: frozenset[Key] = frozenset()
+    unsupported: str = ""
 
 
 class Neighbours:
@@ -122,20 +131,21 @@ class Neighbours:
                 return demand.field
         return ""
 
-    def among(self, pods: Sequence[Pod]) -> str:
-        """The field by which some of these pods mind where others of them go, empty when none does.
-
-        Such pods cannot be planned at once: where each may go depends on where the others went.
-        """
-        for (field, who), minding in _who_says(_minded(pod) for pod in pods).items():
-            meant = {number for number, pod in enumerate(pods) if self._census.includes(who, pod.metadata)}
-            if meant and len(meant | minding) > 1:
-                return field
-        ports = _who_says(host_ports(pod) for pod in pods)
+    def among(self, gang: Sequence[Pod]) -> Among:
+        """How pods that are to be bound together mind each other."""
+        apart: set[int] = set()
+        for (field, who, key), minding in _who_says(_minded(pod) for pod in gang).items():
+            meant = {number for number, pod in enumerate(gang) if self._census.includes(who, pod.metadata)}
+            if not meant or len(meant | minding) == 1:
+                continue
+            if (field, key) != (_FAR, _HOSTNAME):
+                return Among(unsupported=f"{field}: pods of one gang mind each other")
+            apart |= meant | minding
+        ports = _who_says(host_ports(pod) for pod in gang)
         for (one, its), (other, others) in combinations_with_replacement(ports.items(), 2):
             if one.clashes(other) and len(its | others) > 1:
-                return _PORTS
-        return ""
+                apart |= its | others
+        return Among(apart=frozenset(gang[number].metadata.key for number in apart))
 
     def demands(self, pod: Pod) -> Iterator[Demand]:
         """What must hold of the pod's node now. The pod itself is not on one."""
@@ -252,11 +262,12 @@ def host_ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def _minded(pod: Pod) -> Iterator[tuple[str, Who]]:
-    """The pods that matter to it by their labels, each with the field that says so."""
-    yield from ((_CLOSE, who_is_meant(term, pod.metadata.namespace)) for term in close_terms(pod))
-    yield from ((_FAR, who_is_meant(term, pod.metadata.namespace)) for term in far_terms(pod))
-    yield from ((_SPREAD, who_is_spread(spread, pod.metadata)) for _, spread in hard_spreads(pod))
+def _minded(pod: Pod) -> Iterator[tuple[str, Who, str]]:
+    """The pods that matter to it by their labels, and within which domains; each with the field that says so."""
+    for field, terms in ((_CLOSE, close_terms(pod)), (_FAR, far_terms(pod))):
+        yield from ((field, who_is_meant(term, pod.metadata.namespace), term.topology_key) for term in terms)
+    for _, spread in hard_spreads(pod):
+        yield _SPREAD, who_is_spread(spread, pod.metadata), spread.topology_key
 
 
 def _who_says(said: Iterable[Iterable[_K]]) -> dict[_K, set[int]]:
