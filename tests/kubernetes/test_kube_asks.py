@@ -209,6 +209,17 @@ def test_a_pod_may_go_where_kubernetes_lets_it(spec: str, names: str) -> None:
             "resourceClaims: [{name: gpu}]", "spec.resourceClaims: claims of devices are not honoured", id="claims"
         ),
         pytest.param(
+            "{hostNetwork: true, hostUsers: false}",
+            "spec.hostUsers: false beside hostNetwork is for nodes that declare it, which is not looked at",
+            id="users of its own on the network of the host",
+        ),
+        pytest.param(
+            "containers: [{name: a}, {name: b, restartPolicyRules: [{action: RestartAllContainers}]}]",
+            "spec.containers[1].restartPolicyRules: RestartAllContainers is for nodes that declare it, "
+            "which is not looked at",
+            id="containers that restart all others",
+        ),
+        pytest.param(
             "tolerations: [{operator: Exists}, {key: a, operator: Gt, value: '5'}]",
             "spec.tolerations[1].operator: Gt is not honoured",
             id="numeric tolerations",

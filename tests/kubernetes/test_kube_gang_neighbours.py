@@ -13,6 +13,9 @@ from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.model.nodes import Request
 
+FAR = "spec.affinity.podAntiAffinity"
+HOSTNAME = "kubernetes.io/hostname"
+
 
 def named(spec: str = "{}", **metadata: Any) -> list[Pod]:
     """Two pods of one template."""
@@ -20,24 +23,27 @@ def named(spec: str = "{}", **metadata: Any) -> list[Pod]:
 
 
 @pytest.mark.parametrize(
-    "gang, apart, unsupported",
+    "gang, field, apart",
     [
         pytest.param([*named(**WEB_POD), a_pod("r")], "", "", id="nobody minds"),
-        pytest.param(named(far(f"topologyKey: host, {WEB}")), "", "", id="they mind others"),
+        pytest.param(named(far(f"topologyKey: zone, {WEB}")), "", "", id="they mind others"),
         pytest.param(
-            [*named(far(f"topologyKey: kubernetes.io/hostname, {WEB}"), **WEB_POD), a_pod("r")],
+            [*named(far(f"topologyKey: {HOSTNAME}, {WEB}"), **WEB_POD), a_pod("r")],
+            FAR,
             "pq",
-            "",
             id="those that may share no node are kept apart",
         ),
         pytest.param(
-            [*named(far(f"topologyKey: kubernetes.io/hostname, {WEB}")), a_pod("r", **WEB_POD)],
+            [*named(far(f"topologyKey: {HOSTNAME}, {WEB}")), a_pod("r", **WEB_POD)],
+            FAR,
             "pqr",
-            "",
-            id="and those that they mean",
+            id="and those they mean",
         ),
         pytest.param(
-            [*named(ports("hostPort: 80")), a_pod("r", spec=ports("hostPort: 81"))], "pq", "", id="the same port"
+            [*named(ports("hostPort: 80")), a_pod("r", spec=ports("hostPort: 81"))],
+            "spec.containers.ports.hostPort",
+            "pq",
+            id="the same port",
         ),
         pytest.param(
             [a_pod(address, spec=ports(f"hostPort: 80, hostIP: 10.0.0.{address}")) for address in "12"],
@@ -46,29 +52,30 @@ def named(spec: str = "{}", **metadata: Any) -> list[Pod]:
             id="the same port of different addresses",
         ),
         pytest.param(
-            [a_pod(far_one, spec=far(f"topologyKey: kubernetes.io/hostname, {WEB}"), **WEB_POD) for far_one in "p"],
-            "",
-            "",
-            id="one alone has nobody to mind",
+            [a_pod("p", spec=far(f"topologyKey: {HOSTNAME}, {WEB}"), **WEB_POD)], "", "", id="one alone minds nobody"
+        ),
+        pytest.param(named(far(f"topologyKey: zone, {WEB}"), **WEB_POD), FAR, None, id="apart by zones"),
+        pytest.param(
+            named(far(f"topologyKey: {HOSTNAME}, {WEB}", f"topologyKey: zone, {WEB}"), **WEB_POD),
+            FAR,
+            None,
+            id="apart by zones too",
         ),
         pytest.param(
-            named(far(f"topologyKey: zone, {WEB}"), **WEB_POD), "", "spec.affinity.podAntiAffinity", id="apart by zones"
+            named(close(f"topologyKey: {HOSTNAME}, {WEB}"), **WEB_POD), "spec.affinity.podAffinity", None, id="close"
         ),
         pytest.param(
-            named(close(f"topologyKey: zone, {WEB}"), **WEB_POD), "", "spec.affinity.podAffinity", id="close together"
-        ),
-        pytest.param(
-            named(spread(f"maxSkew: 1, topologyKey: zone, {WEB}"), **WEB_POD),
-            "",
+            named(spread(f"maxSkew: 1, topologyKey: {HOSTNAME}, {WEB}"), **WEB_POD),
             "spec.topologySpreadConstraints",
-            id="spread together",
+            None,
+            id="spread",
         ),
     ],
 )
-def test_pods_of_a_gang_that_mind_each_other(gang: list[Pod], apart: str, unsupported: str) -> None:
-    among = neighbours(("a", WEBS)).among(gang)
-    assert among.apart == {("ns", name) for name in apart}
-    assert among.unsupported == (f"{unsupported}: pods of one gang mind each other" if unsupported else "")
+def test_pods_of_a_gang_that_mind_each_other(gang: list[Pod], field: str, apart: str | None) -> None:
+    around = neighbours(("a", WEBS))
+    assert around.among(gang) == field
+    assert around.apart(gang) == (None if apart is None else {("ns", name) for name in apart})
 
 
 def test_pods_that_are_kept_apart_never_share_a_node() -> None:

@@ -66,14 +66,6 @@ class Demand:
     term: Term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Among:
-    """How pods of a gang mind each other: those that may share no node, and what of it cannot be planned at once."""
-
-    apart: frozenset[Key] = frozenset()
-    unsupported: str = ""
-
-
 class Neighbours:
     """The pods on nodes, whoever bound them. `nodes` are all there are; whoever keeps that mapping may change it."""
 
@@ -131,21 +123,35 @@ class Neighbours:
                 return demand.field
         return ""
 
-    def among(self, gang: Sequence[Pod]) -> Among:
-        """How pods that are to be bound together mind each other."""
+    def among(self, gang: Sequence[Pod]) -> str:
+        """The field by which some pods that are to be bound together mind where others of them go, if there is any.
+
+        They cannot be planned as others are: where each may go depends on where the others went.
+        """
+        return next((field for field, _, _ in self._quarrels(gang)), "")
+
+    def apart(self, gang: Sequence[Pod]) -> frozenset[Key] | None:
+        """Those of them that may share no node, if that is all that they mind of each other; None if they mind more.
+
+        Such a gang can be planned if these ask for more than the others (`muster.kubernetes.amounts.kept_apart`).
+        """
         apart: set[int] = set()
+        for _, key, quarrel in self._quarrels(gang):
+            if key != _HOSTNAME:
+                return None
+            apart |= quarrel
+        return frozenset(gang[number].metadata.key for number in apart)
+
+    def _quarrels(self, gang: Sequence[Pod]) -> Iterator[tuple[str, str, set[int]]]:
+        """By which field, within which domain, and which of them. Not within a domain, but inside or over: no key."""
         for (field, who, key), minding in _who_says(_minded(pod) for pod in gang).items():
             meant = {number for number, pod in enumerate(gang) if self._census.includes(who, pod.metadata)}
-            if not meant or len(meant | minding) == 1:
-                continue
-            if (field, key) != (_FAR, _HOSTNAME):
-                return Among(unsupported=f"{field}: pods of one gang mind each other")
-            apart |= meant | minding
+            if meant and len(meant | minding) > 1:
+                yield field, key if field == _FAR else "", meant | minding
         ports = _who_says(host_ports(pod) for pod in gang)
         for (one, its), (other, others) in combinations_with_replacement(ports.items(), 2):
             if one.clashes(other) and len(its | others) > 1:
-                apart |= its | others
-        return Among(apart=frozenset(gang[number].metadata.key for number in apart))
+                yield _PORTS, _HOSTNAME, its | others
 
     def demands(self, pod: Pod) -> Iterator[Demand]:
         """What must hold of the pod's node now. The pod itself is not on one."""
