@@ -21,7 +21,7 @@ from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import Election, Times
-from muster.kubernetes.errors import AlreadyExists
+from muster.kubernetes.errors import AlreadyExists, NotFound
 from muster.kubernetes.groups import SCHEDULING_SPECS
 from muster.kubernetes.kinds import PODS, Kind, Scope
 from muster.kubernetes.objects import Condition, Meta, Pod
@@ -32,7 +32,7 @@ from muster.model.policy import Policy
 class CrdStatus(msgspec.Struct, frozen=True):
     """How a kind of ours is."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] | None = None
 
 
 class Crd(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Crd(msgspec.Struct, frozen=True):
 
     @property
     def is_served(self) -> bool:
-        return any(each.type == "Established" and each.status == "True" for each in self.status.conditions)
+        return any(each.type == "Established" and each.status == "True" for each in self.status.conditions or ())
 
 
 CRDS = Kind(
@@ -143,8 +143,9 @@ class Space:
         return found
 
     def bound(self) -> dict[str, str]:
-        """Which are bound now, and where."""
-        return {name: pod.spec.node_name for (_, name), pod in self.pods.objects.items() if pod.spec.node_name}
+        """Which are bound now and not over, and where."""
+        there = ((name, pod) for (_, name), pod in self.pods.objects.items() if not pod.is_over)
+        return {name: pod.spec.node_name for name, pod in there if pod.spec.node_name}
 
     async def held(self) -> Mapping[str, int]:
         """Millicores that pods of all namespaces hold on each node."""
@@ -157,7 +158,8 @@ class Space:
     async def clear(self) -> None:
         """Leave the cluster as it was found."""
         for pod in list(self.pods.objects.values()):
-            await self.client.delete(PODS, pod.metadata.name, self.name, grace_s=0)
+            with suppress(NotFound):  # its controller was quicker
+                await self.client.delete(PODS, pod.metadata.name, self.name, grace_s=0)
         await self.when(lambda pods: not pods)
         await self.client.delete(NAMESPACES, self.name)
 

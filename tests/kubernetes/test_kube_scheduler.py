@@ -145,6 +145,7 @@ def test_a_job_of_the_real_controller_is_done(schedulable: Cluster) -> None:
                     lambda there: (here.name, "six") in there and there[here.name, "six"].status.succeeded == 6
                 )
             await here.client.delete(JOBS, "six", here.name, propagation="Background")
+            await here.when(lambda pods: not pods)
 
     run(story())
 
