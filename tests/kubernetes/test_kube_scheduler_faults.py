@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
-from kube import kept, run
-from scheduling import CPU, LEASE, QUICK, Space, access_to, scheduler, scheduler_process, space
+import pytest
+from cutting import Cutting
+from kube import a_client, kept, run
+from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
-from muster.kubernetes.election import LEASES
+from muster.kubernetes.election import LEASES, LeadLost, Times
 from muster.kubernetes.errors import Forbidden, Invalid
 from muster.kubernetes.kinds import PODS, Kind, Scope
 from muster.kubernetes.objects import Plain
@@ -134,3 +138,36 @@ def test_told_to_end_it_gives_the_lease_back(schedulable: Cluster) -> None:
             return code, leases.objects[LEASE, "muster-test"].spec.holder_identity
 
     assert run(story()) == (0, "")
+
+
+def test_an_api_server_that_restarts_is_waited_for(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable), times=Times()):
+            await here.pod("a", cpu=3)
+            await here.are_bound("a")
+            await asyncio.to_thread(schedulable.stop_apiserver)
+            await asyncio.to_thread(schedulable.start_apiserver)
+            for name in "bc":
+                await here.pod(name, cpu=3)
+            await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 2)
+            await here.says(next(name for name in "bc" if name not in here.bound()))
+            assert max((await here.held()).values()) <= CPU * 1000
+
+    run(story())
+
+
+def test_one_that_cannot_renew_its_lease_ends_and_the_next_begins(schedulable: Cluster) -> None:
+    async def story() -> None:
+        with Cutting(schedulable.url) as proxy:
+            access = replace(access_to(schedulable), server=proxy.url)
+            async with space(schedulable) as here, a_client(access) as client:
+                cut_off = asyncio.ensure_future(a_scheduler(client, "cut off").run())
+                await here.pod("a")
+                await here.are_bound("a")
+                with proxy.refusing(), pytest.raises(LeadLost):
+                    await cut_off
+                async with scheduler(access_to(schedulable), "next"):
+                    await here.pod("b")
+                    await here.are_bound("b")
+
+    run(story())

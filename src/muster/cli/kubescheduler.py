@@ -23,7 +23,7 @@ def kube_scheduler(
         str,
         typer.Option(metavar="FILE", help="How to reach the cluster.  [default: as kubectl, or the pod it runs in]"),
     ] = "",
-    context: Annotated[str, typer.Option(metavar="NAME", help="Which context of the kubeconfig.")] = "",
+    kube_context: Annotated[str, typer.Option(metavar="NAME", help="Which context of the kubeconfig.")] = "",
     lease: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Of several schedulers with one lease, one schedules.")
     ] = "kube-system/muster-kube-scheduler",
@@ -51,6 +51,6 @@ def kube_scheduler(
     from muster.cli.kubescheduler_run import Asked, run
 
     asked = Asked(
-        kubeconfig=kubeconfig, context=context, lease=lease, identity=identity, preempts=preemption is Evictions.ON
+        kubeconfig=kubeconfig, context=kube_context, lease=lease, identity=identity, preempts=preemption is Evictions.ON
     )
     sys.exit(run(asked))

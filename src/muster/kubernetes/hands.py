@@ -35,6 +35,7 @@ class Hands:
         self._client, self._clock_ms, self._may_act, self._settled = client, clock_ms, may_act, settled
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding: dict[str, asyncio.Task[None]] = {}  # by uid
+        self._failure: BaseException | None = None
 
     def carry_out(self, orders: Orders) -> None:
         """Begin; it goes on by itself."""
@@ -56,8 +57,18 @@ class Hands:
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end)
         return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+
+    def must_be_well(self) -> None:
+        """Raise what went wrong with an order that nobody thought of: what became of it is not known."""
+        if self._failure is not None:
+            raise self._failure
 
     # -- binds ---------------------------------------------------------------------------------------------------
 

@@ -94,17 +94,19 @@ class Scheduler:
     # -- turns -----------------------------------------------------------------------------------------------
 
     async def _schedule(self) -> None:
-        async with _Running() as running:
+        async with _Running(self._news.set) as running:
             if await self._until_told_to_end(self._fill(running)):
-                await self._take_turns()
+                await self._take_turns(running)
         try:
             async with asyncio.timeout(FINISH_S):
                 await self._hands.finish()
         except TimeoutError:
             log.warning("some binds were under way for too long")
 
-    async def _take_turns(self) -> None:
+    async def _take_turns(self, running: _Running) -> None:
         while not self._told_to_end.is_set():
+            running.must_run()
+            self._hands.must_be_well()
             if not self._election.is_leading():
                 raise LeadLost("the lease was not renewed in time")
             self._news.clear()
@@ -212,13 +214,22 @@ class _Resources(msgspec.Struct):
 
 
 class _Running:
-    """Tasks that run beside, and end with the block."""
+    """Tasks that run beside for ever, and end with the block. `ended` is called should one end by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Callable[[], None]) -> None:
         self._tasks: list[asyncio.Task[None]] = []
+        self._ended = ended
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """One more."""
         self._tasks.append(asyncio.ensure_future(work))
+        self._tasks[-1].add_done_callback(lambda _: self._ended())
+
+    def must_run(self) -> None:
+        """Raise what ended one of them: without its caches a scheduler is blind."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
 
     async def __aenter__(self) -> _Running:
         return self
