@@ -12,6 +12,7 @@ from muster.kubernetes.cache import Change
 from muster.kubernetes.groups import NativeGroup, PluginGroup, PriorityClass, SchedulingSpec
 from muster.kubernetes.objects import Node, Pod
 from muster.kubernetes.orders import Bind, Orders
+from muster.kubernetes.storage import PersistentVolume, PersistentVolumeClaim
 from muster.kubernetes.verdicts import verdicts
 from muster.kubernetes.world import World
 from muster.model.policy import Policy
@@ -38,10 +39,10 @@ class Told:
 
     # -- objects ---------------------------------------------------------------------------------------------
 
-    def node(self, name: str, cpu: int = 4, gpus: int = 0) -> None:
+    def node(self, name: str, cpu: int = 4, gpus: int = 0, labels: dict[str, str] | None = None) -> None:
         has = {"cpu": str(cpu), "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
         status = {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
-        node = msgspec.convert({"metadata": {"name": name}, "status": status}, Node)
+        node = msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
         self.world.hear_node(Change(self._nodes.get(name), node))
         self._nodes[name] = node
 
@@ -72,19 +73,30 @@ class Told:
         """The SchedulingSpec of a controller."""
         meta = {"name": name, "namespace": "team", "ownerReferences": owned_by(name)}
         spec = {"metadata": meta, "spec": {"minAvailable": least, **more}}
-        self.world.hear_spec(Change(None, msgspec.convert(spec, SchedulingSpec)))
+        self.world.register.hear_spec(Change(None, msgspec.convert(spec, SchedulingSpec)))
 
     def plugin_group(self, name: str, least: int) -> None:
         group = {"metadata": {"name": name, "namespace": "team"}, "spec": {"minMember": least}}
-        self.world.hear_plugin_group(Change(None, msgspec.convert(group, PluginGroup)))
+        self.world.register.hear_plugin_group(Change(None, msgspec.convert(group, PluginGroup)))
 
     def native_group(self, name: str, policy: dict[str, Any]) -> None:
         group = {"metadata": {"name": name, "namespace": "team"}, "spec": {"schedulingPolicy": policy}}
-        self.world.hear_native_group(Change(None, msgspec.convert(group, NativeGroup)))
+        self.world.register.hear_native_group(Change(None, msgspec.convert(group, NativeGroup)))
 
     def priority_class(self, name: str, value: int) -> None:
         found = msgspec.convert({"metadata": {"name": name}, "value": value}, PriorityClass)
-        self.world.hear_class(Change(None, found))
+        self.world.register.hear_class(Change(None, found))
+
+    def volume(self, name: str, *, on: str) -> None:
+        """A claim that is bound to a volume of one node."""
+        bound = {"pv.kubernetes.io/bind-completed": "yes"}
+        meta = {"name": name, "namespace": "team", "annotations": bound}
+        claim = {"metadata": meta, "spec": {"volumeName": name}, "status": {"phase": "Bound"}}
+        here = {"key": "metadata.name", "operator": "In", "values": [on]}
+        affinity = {"required": {"nodeSelectorTerms": [{"matchFields": [here]}]}}
+        volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": affinity}}
+        self.world.surroundings.hear_volume(Change(None, msgspec.convert(volume, PersistentVolume)))
+        self.world.surroundings.hear_claim(Change(None, msgspec.convert(claim, PersistentVolumeClaim)))
 
     def _tell(self, name: str, after: Pod | None) -> None:
         self.world.hear_pod(Change(self.pods.get(name), after))

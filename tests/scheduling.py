@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import yaml
-from kube import CONFIG_MAPS, MUSTER, NAMESPACES, a_client, a_config_map, a_pod, kept
+from kube import CONFIG_MAPS, MUSTER, a_client, a_config_map, a_pod, kept
 
 from muster.kubernetes.access import Access, from_kubeconfig
 from muster.kubernetes.asks import ask_of
@@ -23,7 +23,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import Election, Times
 from muster.kubernetes.errors import AlreadyExists, NotFound
 from muster.kubernetes.groups import SCHEDULING_SPECS
-from muster.kubernetes.kinds import PODS, Kind, Scope
+from muster.kubernetes.kinds import NAMESPACES, PODS, Kind, Scope
 from muster.kubernetes.objects import Condition, Meta, Pod
 from muster.kubernetes.scheduler import Scheduler
 from muster.model.policy import Policy
@@ -104,12 +104,13 @@ class Space:
     def __init__(self, client: Client, name: str, pods: Cache[Pod]) -> None:
         self.client, self.name, self.pods = client, name, pods
 
-    async def pod(self, name: str, cpu: float = 1, **spec: Any) -> Pod:
+    async def pod(
+        self, name: str, cpu: float = 1, *, owner: Any = None, labels: Mapping[str, str] | None = None, **spec: Any
+    ) -> Pod:
         """A pod that runs until it is deleted, unless its spec says otherwise."""
         made = a_pod(name, "sleep", "infinity", **{"schedulerName": "muster", **spec})
         made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": str(cpu)}}
-        if owner := made["spec"].pop("owner", None):
-            made["metadata"]["ownerReferences"] = owner
+        made["metadata"] |= {"ownerReferences": owner or [], "labels": labels or {}}
         return await self.client.create(PODS, made, self.name)
 
     async def gang(self, name: str, size: int, cpu: float = 1, least: int | None = None, **spec: Any) -> list[str]:

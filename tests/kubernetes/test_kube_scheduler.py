@@ -17,7 +17,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.groups import NATIVE_GROUPS
-from muster.kubernetes.kinds import NODES, PODS, Kind, Scope
+from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
 from muster.kubernetes.objects import Meta
 from muster.kubernetes.telling import EVENTS
 
@@ -46,6 +46,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 SEEN_EVENTS = Kind(type=Event, plural=EVENTS.plural, version=EVENTS.version, group=EVENTS.group)
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 JOBS = Kind(type=Job, plural="jobs", version="v1", group="batch")
 
 
@@ -186,18 +187,34 @@ def test_a_more_urgent_pod_takes_the_place_of_another_which_is_evicted(schedulab
 def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> None:
     async def story() -> tuple[str, str]:
         async with space(schedulable) as here, scheduler(access_to(schedulable)):
-            claim = {"name": "data", "persistentVolumeClaim": {"claimName": "none"}}
-            await here.pod("a", volumes=[claim])
-            said = await here.says("a")
+            await here.pod("a", tolerations=[{"key": "x", "operator": "Exists"}], volumes=[CLAIM])
+            assert (await here.says("a")).reason == "VOLUME_MISSING"
+            spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}}
+            await here.client.create(CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, here.name)
+            await here.when(lambda pods: _reason(pods["a"]) == "UNSUPPORTED")
             await here.pod("b")
             await here.are_bound("b")
             assert "a" not in here.bound()
-            return said.reason, said.message
+            return _reason(here.pods.objects[here.name, "a"]), (await here.says("a")).message
 
     reason, message = run(story())
 
     assert reason == "UNSUPPORTED"
-    assert "spec.volumes" in message
+    assert "ReadWriteOncePod" in message
+
+
+def test_pods_that_keep_away_from_each_other_are_on_a_node_each(schedulable: Cluster) -> None:
+    async def story() -> list[str]:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+            apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+            for name in "abc":
+                await here.pod(name, labels={"app": "web"}, affinity=apart)
+            await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 2)
+            await here.says(next(name for name in "abc" if name not in here.bound()))
+            return sorted(here.bound().values())
+
+    assert run(story()) == ["node-0", "node-1"]
 
 
 def test_a_kar_scheduler_pod_waits_for_its_spec(schedulable: Cluster) -> None:

@@ -23,7 +23,17 @@ from muster.kubernetes.election import Election, LeadLost
 from muster.kubernetes.errors import KubernetesError, NotFound
 from muster.kubernetes.groups import NATIVE_GROUPS, PLUGIN_GROUPS, PRIORITY_CLASSES, SCHEDULING_SPECS
 from muster.kubernetes.hands import Hands
-from muster.kubernetes.kinds import NODES, PODS, Kind, T
+from muster.kubernetes.kinds import (
+    CLAIMS,
+    CSI_NODES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Kind,
+    T,
+)
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.telling import Happened, Teller
@@ -155,14 +165,24 @@ class Scheduler:
 
     async def _fill(self, running: _Running) -> None:
         """Have everything watched, and wait until it has been listed once."""
-        world = self.world
-        pods = self._cache(PODS, world.hear_pod)
+        world, register, around = self.world, self.world.register, self.world.surroundings
+        nodes, pods = self._cache(NODES, world.hear_node), self._cache(PODS, world.hear_pod)
         pods.listen(self._forget_gone)
-        needed: list[Cache[Any]] = [self._cache(NODES, world.hear_node), pods]
-        needed.append(self._cache(PRIORITY_CLASSES, world.hear_class))
-        optional: list[Cache[Any]] = [self._cache(SCHEDULING_SPECS, world.hear_spec)]
-        optional.append(self._cache(PLUGIN_GROUPS, world.hear_plugin_group))
-        optional.append(self._cache(NATIVE_GROUPS, world.hear_native_group))
+        needed: list[Cache[Any]] = [
+            nodes,
+            pods,
+            self._cache(PRIORITY_CLASSES, register.hear_class),
+            self._cache(NAMESPACES, around.hear_namespace),
+            self._cache(CLAIMS, around.hear_claim),
+            self._cache(VOLUMES, around.hear_volume),
+            self._cache(STORAGE_CLASSES, around.hear_class),
+            self._cache(CSI_NODES, around.hear_driver),
+        ]
+        optional: list[Cache[Any]] = [
+            self._cache(SCHEDULING_SPECS, register.hear_spec),
+            self._cache(PLUGIN_GROUPS, register.hear_plugin_group),
+            self._cache(NATIVE_GROUPS, register.hear_native_group),
+        ]
         for cache in optional:
             if await self._is_served(cache.kind):
                 needed.append(cache)
@@ -172,7 +192,7 @@ class Scheduler:
             running.begin(cache.run())
         for cache in needed:
             await cache.filled()
-        log.info("%d pods on %d nodes", len(needed[1].objects), len(needed[0].objects))
+        log.info("%d pods on %d nodes", len(pods.objects), len(nodes.objects))
 
     def _cache(self, kind: Kind[T], hear: Callable[[Change[T]], None]) -> Cache[T]:
         cache = Cache(self._client, kind)

@@ -22,9 +22,7 @@ def verdicts(world: World) -> Iterator[tuple[Member, Said]]:
     """What is said of each pod that waits. Pods with scheduling gates are Kubernetes' own to explain."""
     table = table_of(world.state, world.plan)
     looked_at = {wait.job: wait.waiting for wait in table.waits if wait.job}
-    for member in world.members.values():
-        if member.node or member.is_leaving:
-            continue
+    for member in world.waiting.values():
         if member.hold is not None:
             yield member, Said(member.hold.reason, member.hold.message)
         elif member.job in world.batches.by_id:

@@ -10,30 +10,19 @@ No I/O and no clock: scheduler.py has those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from muster.kubernetes import objects
 from muster.kubernetes.asks import ask_of
 from muster.kubernetes.batches import CLUSTER, Batch, Batches, Member, Unit
-from muster.kubernetes.cache import Change, keep
-from muster.kubernetes.groups import NativeGroup, PluginGroup, PriorityClass, SchedulingSpec
-from muster.kubernetes.jobs import (
-    NAMES,
-    NATIVE,
-    PLUGIN,
-    Gang,
-    Groups,
-    Hold,
-    Terms,
-    arranged,
-    bound_ms,
-    by_age,
-    created_ms,
-)
+from muster.kubernetes.cache import Change
+from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged, bound_ms, created_ms
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.places import Foreign
+from muster.kubernetes.register import Register
+from muster.kubernetes.surroundings import Surroundings, minds
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Running
@@ -52,21 +41,20 @@ class World:
     """Everything the scheduler knows. Tell it what happened (`hear_…`), then take a `turn`."""
 
     def __init__(self, policy: Policy) -> None:
-        self.groups = Groups()
-        self.members: dict[str, Member] = {}
+        self.register = Register()
+        self.waiting: dict[str, Member] = {}  # those without a place, by uid
+        self._minding: dict[str, Member] = {}  # those of them whose asks depend on more than themselves
         self.batches = Batches(news=[ev.ClusterSet(cluster=Cluster(name=CLUSTER))])
         self.plan = Plan(now_ms=0)
         self._run = Run(State(policy), _until_told)
         self._nodes: dict[str, Node] = {}
+        self.surroundings = Surroundings(self._nodes)
         self._foreign = Foreign()
-        self._gangs: dict[Gang, dict[str, Member]] = {}
-        self._owned: dict[tuple[str, str], set[str]] = {}  # uids of pods by namespace and controller
         self._on: dict[str, set[str]] = {}  # uids of ours by node
         self._leaving: dict[str, set[str]] = {}  # uids by node
         self._unsent: dict[str, int] = {}  # jobs whose binds wait for those who leave, and until when
         self._halves: dict[Gang, int] = {}  # gangs of which only a part is bound, and until when they may be
         self._retries: dict[Gang, int] = {}  # when to look at gangs again of which a bind was refused
-        self._dirty: dict[Gang, None] = {}
 
     @property
     def state(self) -> State:
@@ -87,24 +75,22 @@ class World:
             self._lose_node(node.name)  # its pods are counted on devices that are gone: count them anew
             before = None
         self._nodes[node.name] = node
+        self.surroundings.has_changed = True
         self.batches.news.append(ev.NodeAdded(node=node))
         if before is None:
             self.batches.news += self._foreign.on(node.name)
-            self._look_at(self._on.get(node.name, ()))
+            self.register.look_at(self._on.get(node.name, ()))
 
     def _lose_node(self, name: str) -> None:
         if self._nodes.pop(name, None) is None:
             return
-        self._look_at(self._on.get(name, ()))
-        for member in [self.members[uid] for uid in sorted(self._on.get(name, ()))]:
+        self.register.look_at(self._on.get(name, ()))
+        for member in [self.register.members[uid] for uid in sorted(self._on.get(name, ()))]:
             if member.job in self._unsent:
                 self._undo(self.batches.by_id[member.job])
             else:
                 self.batches.leave(member)
         self.batches.news.append(ev.NodeRemoved(node=name))
-
-    def _look_at(self, uids: Iterable[str]) -> None:
-        self._dirty.update((self.members[uid].gang, None) for uid in sorted(uids))
 
     def hear_pod(self, change: Change[Pod]) -> None:
         """A pod appeared, changed or went."""
@@ -114,86 +100,54 @@ class World:
         if pod.spec.scheduler_name in NAMES:
             self._hear_ours(pod, is_there=is_there)
         elif is_there and pod.spec.node_name:
-            self.batches.news += self._foreign.put(pod.metadata.uid, pod.spec.node_name, ask_of(pod).request.resources)
-        else:
+            if change.before is None or _looks_different(change.before, pod):
+                self.surroundings.put(pod, pod.spec.node_name)
+                held = ask_of(pod).request.resources
+                self.batches.news += self._foreign.put(pod.metadata.uid, pod.spec.node_name, held)
+        elif pod.spec.node_name:
+            self.surroundings.remove(pod)
             self.batches.news += self._foreign.remove(pod.metadata.uid)
 
     def _hear_ours(self, pod: Pod, *, is_there: bool) -> None:
-        member = self.members.get(pod.metadata.uid)
+        member = self.register.members.get(pod.metadata.uid)
         if not is_there:
             if member is not None:
                 self._forget(member)
             return
         if member is None:
-            member = self.members[pod.metadata.uid] = Member(pod, ask_of(pod), self.groups.gang_of(pod))
-            if (owner := pod.metadata.controller) is not None:
-                self._owned.setdefault((pod.metadata.namespace, owner.uid), set()).add(member.uid)
-            self._join(member)
+            member = Member(pod, self.surroundings.ask(pod), self.register.groups.gang_of(pod))
+            self._stand(member)
+            self.register.enter(member)
         elif pod.spec != member.pod.spec:
-            member.ask = ask_of(pod)
-        member.pod = pod
+            member.ask = self.surroundings.ask(pod)
+        before, member.pod = member.pod, pod
         if pod.spec.node_name and pod.spec.node_name != member.node:  # found bound, or bound by somebody else
             self.batches.leave(member)
             self._put_on(member, pod.spec.node_name)
+        elif member.node and _looks_different(before, pod):
+            self.surroundings.put(pod, member.node)
         if member.task is None:
-            self._dirty[member.gang] = None
-
-    def _join(self, member: Member) -> None:
-        self._gangs.setdefault(member.gang, {})[member.uid] = member
-        self._dirty[member.gang] = None
-
-    def _part(self, member: Member) -> None:
-        del self._gangs[member.gang][member.uid]
-        self._dirty[member.gang] = None
+            self.register.dirty[member.gang] = None
 
     def _forget(self, member: Member) -> None:
         self._return(member)
-        self._part(member)
-        del self.members[member.uid]
-        if (owner := member.pod.metadata.controller) is not None:
-            key = (member.pod.metadata.namespace, owner.uid)
-            self._owned[key].discard(member.uid)
-            if not self._owned[key]:
-                del self._owned[key]
+        self.register.leave(member)
+        self._stand_no_more(member)
 
-    def hear_spec(self, change: Change[SchedulingSpec]) -> None:
-        """A SchedulingSpec appeared, changed or went: its controller's pods are a gang, or no more."""
-        for spec in (change.before, change.after):
-            owner = spec.metadata.controller if spec is not None else None
-            if spec is None or owner is None:
-                continue
-            key = (spec.metadata.namespace, owner.uid)
-            of_owner = self.groups.specs.setdefault(key, {})
-            of_owner.pop(spec.metadata.name, None)
-            if spec is change.after:
-                of_owner[spec.metadata.name] = spec
-            for uid in sorted(self._owned.get(key, ())):
-                self._regroup(self.members[uid])
+    def _stand(self, member: Member) -> None:
+        self.waiting[member.uid] = member
+        if minds(member.pod):
+            self._minding[member.uid] = member
 
-    def _regroup(self, member: Member) -> None:
-        self._part(member)
-        member.gang = self.groups.gang_of(member.pod)
-        self._join(member)
-
-    def hear_plugin_group(self, change: Change[PluginGroup]) -> None:
-        """A PodGroup of scheduler-plugins appeared, changed or went."""
-        self._dirty[Gang(PLUGIN, *keep(self.groups.plugin, change))] = None
-
-    def hear_native_group(self, change: Change[NativeGroup]) -> None:
-        """A PodGroup of Kubernetes' own appeared, changed or went."""
-        self._dirty[Gang(NATIVE, *keep(self.groups.native, change))] = None
-
-    def hear_class(self, change: Change[PriorityClass]) -> None:
-        """A PriorityClass appeared, changed or went: SchedulingSpecs may name it."""
-        keep(self.groups.classes, change)
-        for key in self.groups.specs:
-            self._look_at(self._owned.get(key, ()))
+    def _stand_no_more(self, member: Member) -> None:
+        self.waiting.pop(member.uid, None)
+        self._minding.pop(member.uid, None)
 
     # -- what became of orders -------------------------------------------------------------------------------
 
     def refuse(self, bind: Bind, now_ms: int) -> None:
         """A bind was refused: the pod, if it is still there and not bound, stands in line again, after a while."""
-        member = self.members.get(bind.uid)
+        member = self.register.members.get(bind.uid)
         if member is None or member.node != bind.node or member.pod.spec.node_name:
             return
         member.refusals += 1
@@ -204,20 +158,20 @@ class World:
         """An eviction was refused for too long: the pod stays and counts as ours again, and who waits for its room is
         back in line.
         """
-        member = self.members.get(eviction.uid)
+        member = self.register.members.get(eviction.uid)
         if member is None or not member.is_leaving or member.pod.metadata.deletion_timestamp is not None:
             return
         for batch in [self.batches.by_id[job] for job in self._unsent if job in self.batches.by_id]:
             if any(other.node == member.node for other in batch.members.values()):
                 self._undo(batch)
         self._stop_leaving(member)
-        self._dirty[member.gang] = None
+        self.register.dirty[member.gang] = None
 
     # -- turns -----------------------------------------------------------------------------------------------
 
     def next_ms(self) -> int | None:
         """When to take a turn although nothing happened."""
-        if self._dirty:  # whoever stands behind those that have just started
+        if self.register.dirty:  # whoever stands behind those that have just started
             return self.plan.now_ms
         moments = [*self._unsent.values(), *self._halves.values(), *self._retries.values()]
         due_ms = self._run.next_moment_ms(NEVER_MS)
@@ -231,7 +185,9 @@ class World:
         over, self.batches.over = self.batches.over, []
         for job in over:
             self._unsent.pop(job, None)
-        self._dirty.update((gang, None) for gang, due_ms in self._retries.items() if due_ms <= now_ms)
+        self.register.dirty.update((gang, None) for gang, due_ms in self._retries.items() if due_ms <= now_ms)
+        minding = self.waiting if self.surroundings.concern_everybody else self._minding
+        self.register.dirty.update((gang, None) for gang in self.surroundings.ask_again(minding.values()))
         self._arrange_all(now_ms)
         self._give_up(now_ms, orders)
         self._arrange_all(now_ms)
@@ -244,16 +200,23 @@ class World:
                 self._evict(action, now_ms, orders)
         for action in self.plan.actions:
             if isinstance(action, Start):
-                batch = self.batches.start(action.job, action.tasks)
-                for member in batch.members.values():
-                    self._put_on(member, member.task.node if member.task else "")
-                self._unsent[action.job] = now_ms + EVICTION_MS
-                self._dirty[batch.gang] = None
+                self._start(action, now_ms)
         self._send(orders)
         for job in over:
             if job not in self.batches.by_id:
                 self.state.jobs.forget(job)
         return orders
+
+    def _start(self, action: Start, now_ms: int) -> None:
+        batch = self.batches.start(action.job, action.tasks)
+        members = list(batch.members.values())
+        if self.surroundings.refuses(members):
+            self._undo(batch)
+            return
+        for member in members:
+            self._put_on(member, member.task.node if member.task else "")
+        self._unsent[action.job] = now_ms + EVICTION_MS
+        self.register.dirty[batch.gang] = None
 
     def _send(self, orders: Orders) -> None:
         """Bind those on whose nodes nobody is still leaving."""
@@ -269,10 +232,10 @@ class World:
             self._undo(self.batches.by_id[job])
         for gang in [gang for gang, until_ms in self._halves.items() if until_ms <= now_ms]:
             del self._halves[gang]
-            for member in [each for each in self._gangs.get(gang, {}).values() if each.task is not None]:
+            for member in [each for each in self.register.of(gang) if each.task is not None]:
                 self.batches.leave(member)
                 self._drive_out(member, "its gang could not be completed in time", now_ms, orders)
-            self._dirty[gang] = None
+            self.register.dirty[gang] = None
 
     def _undo(self, batch: Batch) -> None:
         """A start of which nothing was sent did not happen: its pods stand in line again."""
@@ -292,7 +255,7 @@ class World:
         self.batches.end(batch)
         for member in members:
             self._drive_out(member, f"it gives way to {action.by} ({action.rule.value})", now_ms, orders)
-            self._dirty[member.gang] = None
+            self.register.dirty[member.gang] = None
 
     def _drive_out(self, member: Member, why: str, now_ms: int, orders: Orders) -> None:
         member.is_leaving = True
@@ -313,38 +276,43 @@ class World:
         self.batches.leave(member)
         self._stop_leaving(member)
         self._put_on(member, "")
-        self._dirty[member.gang] = None
+        self.register.dirty[member.gang] = None
 
     def _put_on(self, member: Member, node: str) -> None:
         if member.node:
             self._on[member.node].discard(member.uid)
             if not self._on[member.node]:
                 del self._on[member.node]
+            self.surroundings.remove(member.pod)
         member.node = node
         if node:
             self._on.setdefault(node, set()).add(member.uid)
+            self.surroundings.put(member.pod, node)
+            self._stand_no_more(member)
+        else:
+            self._stand(member)
 
     # -- gangs -----------------------------------------------------------------------------------------------
 
     def _arrange_all(self, now_ms: int) -> None:
-        dirty, self._dirty = self._dirty, {}
-        for gang in dirty:
+        for gang in self.register.take_dirty():
             self._arrange(gang, now_ms)
 
     def _arrange(self, gang: Gang, now_ms: int) -> None:
         """See to it that the engine's jobs are what the pods of a gang ask for now."""
         self._retries.pop(gang, None)
-        members = sorted(self._gangs.get(gang, {}).values(), key=lambda member: by_age(member.pod))
+        members = self.register.of(gang)
         if not members:
             self.batches.line_up(gang, (), Terms())
-            self._gangs.pop(gang, None)
             self._halves.pop(gang, None)
             return
-        terms = self.groups.terms_of(gang, members[0].pod)
+        terms = self.register.groups.terms_of(gang, members[0].pod)
         placed = [member for member in members if member.node in self._nodes and not member.is_leaving]
         self._adopt(gang, [member for member in placed if member.task is None], terms)
         waiting = [member for member in members if not member.node and _may_start(member)]
         how = arranged(terms, len(placed), len(waiting))
+        if (hold := self.surroundings.hold(waiting[: how.together])) is not None:
+            how = Arranged(hold=hold)
         together, alone = waiting[: how.together], waiting[how.together : how.together + how.alone]
         for member in waiting:
             member.hold = how.hold if member not in together and member not in alone else None
@@ -384,10 +352,24 @@ class World:
 
 
 def _may_start(member: Member) -> bool:
-    """Whether a pod that is not bound may ever be as it is; if not, `hold` says why, where that is for us to say."""
-    member.hold = Hold("UNSUPPORTED", member.ask.unsupported) if member.ask.unsupported else None
+    """Whether a pod that is not bound may be as things are; if not, `hold` says why, where that is for us to say."""
+    member.hold = None
+    if member.ask.unsupported:
+        member.hold = Hold("UNSUPPORTED", member.ask.unsupported)
+    elif member.ask.waits:
+        member.hold = Hold("VOLUME_MISSING", member.ask.waits)
     is_going = member.pod.metadata.deletion_timestamp is not None
-    return not (is_going or member.ask.gates or member.ask.unsupported)
+    return member.hold is None and not is_going and not member.ask.gates
+
+
+def _looks_different(before: Pod, after: Pod) -> bool:
+    """Whether those around a pod may care about what became of it."""
+    one, other = before.metadata, after.metadata
+    return (
+        before.spec != after.spec
+        or one.labels != other.labels
+        or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
+    )
 
 
 def _until_told(_run: Running) -> None:
