@@ -96,6 +96,11 @@ class Neighbours:
         """A namespace has these labels now; one that nobody spoke of has none."""
         self._census.relabel(namespace, labels)
 
+    @property
+    def keeps_away(self) -> bool:
+        """Whether any pod keeps others away from it: then whoever comes may be meant."""
+        return bool(self._apart)
+
     def _count(self, pod: Pod, node: str, by: int) -> None:
         for term in far_terms(pod):
             apart = Apart(who_is_meant(term, pod.metadata.namespace), term.topology_key)

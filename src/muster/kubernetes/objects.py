@@ -234,6 +234,12 @@ class Gate(Read, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Read, frozen=True):
+    """The PodGroup of Kubernetes' own that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Read, frozen=True):
     """What a pod asks for."""
 
@@ -253,6 +259,7 @@ class PodSpec(Read, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[Spread, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[Gate, ...] = ()
     termination_grace_period_seconds: int | None = None
