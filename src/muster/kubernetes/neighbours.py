@@ -148,7 +148,7 @@ class Neighbours:
         return frozenset(gang[number].metadata.key for number in apart)
 
     def _quarrels(self, gang: Sequence[Pod]) -> Iterator[tuple[str, str, set[int]]]:
-        """By which field, within which domain, and which of them. Not within a domain, but inside or over: no key."""
+        """By which field, the label of domains not to be shared (none if it is about more), and who quarrels."""
         for (field, who, key), minding in _who_says(_minded(pod) for pod in gang).items():
             meant = {number for number, pod in enumerate(gang) if self._census.includes(who, pod.metadata)}
             if meant and len(meant | minding) > 1:
