@@ -34,7 +34,6 @@ OPTIONS = [
 MUSTER = [sys.executable, "-m", "muster"]
 
 CONFIG_MAPS = Kind(type=Plain, plural="configmaps", version="v1")
-NAMESPACES = Kind(type=Plain, plural="namespaces", version="v1", is_namespaced=False)
 
 R = TypeVar("R")
 
@@ -72,11 +71,11 @@ def shared_cluster(folder: Path) -> Shared:
     return Shared(Path(found[1]))
 
 
-def run(story: Coroutine[Any, Any, R]) -> R:
+def run(story: Coroutine[Any, Any, R], patience_s: float = PATIENCE_S) -> R:
     """Play an asynchronous story, within reason."""
 
     async def bounded() -> R:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             return await story
 
     return asyncio.run(bounded())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kube import NAMESPACES, Shared, a_client, run, shared_cluster
+from kube import Shared, a_client, run, shared_cluster
 
 from muster.kubernetes.dev.cluster import Cluster, Wanted
+from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.programs import programs
+from muster.kubernetes.kinds import NAMESPACES
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +43,18 @@ def breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """etcd and an API server, for the tests of one file: to be stopped, started and compacted."""
     wanted = Wanted(hollow=None, has_controllers=False)
     with Cluster(programs(), tmp_path_factory.mktemp("breakable") / "cluster", wanted) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def schedulable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Controllers and two nodes of four cores, for the schedulers of one file: they see everybody's pods."""
+    wanted = Wanted(
+        hollow=Hollow(nodes=2, cpu="4", memory="64Gi", gpus=2),
+        runtime_config="scheduling.k8s.io/v1alpha2=true",
+        feature_gates="GenericWorkload=true",
+    )
+    with Cluster(programs(), tmp_path_factory.mktemp("schedulable") / "cluster", wanted) as cluster:
         yield cluster
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from cutting import Cutting
-from kube import CONFIG_MAPS, NAMESPACES, Diary, Shared, a_client, a_config_map, kept, run
+from kube import CONFIG_MAPS, Diary, Shared, a_client, a_config_map, kept, run
 
 from muster.kubernetes.access import Access, from_kubeconfig
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.errors import Expired, Unreachable
-from muster.kubernetes.kinds import Scope
+from muster.kubernetes.kinds import NAMESPACES, Scope
 
 
 def of(cluster: Cluster) -> Access:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from cutting import Cutting
-from kube import CONFIG_MAPS, NAMESPACES, Shared, a_client, a_config_map, a_pod, kept, pod_when, run
+from kube import CONFIG_MAPS, Shared, a_client, a_config_map, a_pod, kept, pod_when, run
 
 from muster.kubernetes.access import Access, from_kubeconfig
 from muster.kubernetes.cache import Cache
@@ -28,7 +28,7 @@ from muster.kubernetes.errors import (
     NotFound,
     Unreachable,
 )
-from muster.kubernetes.kinds import NODES, PODS, Kind, Scope
+from muster.kubernetes.kinds import NAMESPACES, NODES, PODS, Kind, Scope
 from muster.kubernetes.objects import Meta, Plain
 
 BINDINGS = Kind(

@@ -61,7 +61,7 @@ def up(
     Exit codes: 0 told to end, 1 it cannot run here, or one of its programs ended, 2 an option is wrong, or Muster
     was installed without its extra.
     """
-    _must_have_extra()
+    must_have_extra()
     from muster.cli.devcluster_up import Asked, run
 
     asked = Asked(
@@ -95,13 +95,14 @@ def build() -> None:
     Exit codes: 0 they are there (their folders are printed), 1 they cannot be built (the message says what is missing),
     2 Muster was installed without its extra, 130 interrupted.
     """
-    _must_have_extra()
+    must_have_extra()
     from muster.cli.devcluster_up import run_build
 
     sys.exit(run_build())
 
 
-def _must_have_extra() -> None:
+def must_have_extra() -> None:
+    """End, saying what to install, if Muster was installed without what Kubernetes needs."""
     missing = next((name for name in ("aiohttp", "cryptography", "uvloop") if find_spec(name) is None), None)
     if missing is not None:
         print(f"{missing} is not installed: pip install 'muster-scheduler[kubernetes]'", file=sys.stderr)

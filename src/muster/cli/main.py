@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli import db, devcluster, pages, questions, remote
+from muster.cli import db, devcluster, kubescheduler, pages, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
 from muster.cli.remote.options import ContextName, Server, TokenFile
 from muster.sim.traces.choices import Expected, Format, QueueBy
@@ -368,6 +368,7 @@ def agent(
     sys.exit(run_simulated(told, nodes=nodes or "1xcpu=8,memory=32Gi", seconds=seconds, ledger=ledger))
 
 
+app.command(name="kube-scheduler")(kubescheduler.kube_scheduler)
 remote.declare(app)
 
 

@@ -25,6 +25,8 @@ PAGES = {
     "audit": "docs/server.md",
     "usage": "docs/server.md",
     "db": "docs/store.md",
+    "dev-cluster": "docs/kubernetes.md",
+    "kube-scheduler": "docs/kubernetes.md",
     "pool": "docs/concepts/pools.md",
 }
 """By command, or by the group that a command is in; all others are on the page of the command line."""

@@ -37,6 +37,16 @@ class Change(Generic[T]):
     after: T | None
 
 
+def keep(there: dict[Key, T], change: Change[T]) -> Key:
+    """Have a dict hold what a change says, for those who need no more than that; whose change it was."""
+    one = change.after or change.before
+    assert one is not None
+    there.pop(one.metadata.key, None)
+    if change.after is not None:
+        there[one.metadata.key] = change.after
+    return one.metadata.key
+
+
 Listener = Callable[[Change[T]], None]
 
 

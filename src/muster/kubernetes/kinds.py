@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from muster.kubernetes.objects import Meta, Node, Pod
+from muster.kubernetes.objects import Meta, Node, Plain, Pod
+from muster.kubernetes.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Object(Protocol):
@@ -60,3 +61,10 @@ EVERYTHING = Scope()
 
 PODS = Kind(type=Pod, plural="pods", version="v1")
 NODES = Kind(type=Node, plural="nodes", version="v1", is_namespaced=False)
+NAMESPACES = Kind(type=Plain, plural="namespaces", version="v1", is_namespaced=False)
+CLAIMS = Kind(type=PersistentVolumeClaim, plural="persistentvolumeclaims", version="v1")
+VOLUMES = Kind(type=PersistentVolume, plural="persistentvolumes", version="v1", is_namespaced=False)
+STORAGE_CLASSES = Kind(
+    type=StorageClass, plural="storageclasses", version="v1", group="storage.k8s.io", is_namespaced=False
+)
+CSI_NODES = Kind(type=CsiNode, plural="csinodes", version="v1", group="storage.k8s.io", is_namespaced=False)

@@ -15,11 +15,11 @@ Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
 
 
-class _Read(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True, omit_defaults=True):
+class Read(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True, omit_defaults=True):
     """What all of them have in common."""
 
 
-class Owner(_Read, frozen=True):
+class Owner(Read, frozen=True):
     """An OwnerReference."""
 
     api_version: str = ""
@@ -29,7 +29,7 @@ class Owner(_Read, frozen=True):
     controller: bool = False
 
 
-class Meta(_Read, frozen=True):
+class Meta(Read, frozen=True):
     """ObjectMeta."""
 
     name: str = ""
@@ -56,13 +56,13 @@ class Meta(_Read, frozen=True):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class Plain(_Read, frozen=True):
+class Plain(Read, frozen=True):
     """An object of which only its name matters."""
 
     metadata: Meta = Meta()
 
 
-class Condition(_Read, frozen=True):
+class Condition(Read, frozen=True):
     """One line of a status."""
 
     type: str
@@ -75,7 +75,7 @@ class Condition(_Read, frozen=True):
 # --- selectors ---------------------------------------------------------------------------------
 
 
-class Requirement(_Read, frozen=True):
+class Requirement(Read, frozen=True):
     """`key operator values`, of labels or fields."""
 
     key: str
@@ -83,21 +83,21 @@ class Requirement(_Read, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(_Read, frozen=True):
+class LabelSelector(Read, frozen=True):
     """Which objects, by their labels."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
 
 
-class NodeSelectorTerm(_Read, frozen=True):
+class NodeSelectorTerm(Read, frozen=True):
     """All of these."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class NodeSelector(_Read, frozen=True):
+class NodeSelector(Read, frozen=True):
     """One of these."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
@@ -106,14 +106,14 @@ class NodeSelector(_Read, frozen=True):
 # --- pods --------------------------------------------------------------------------------------
 
 
-class Asked(_Read, frozen=True):
+class Asked(Read, frozen=True):
     """What a container asks for, as quantities."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
 
 
-class Port(_Read, frozen=True):
+class Port(Read, frozen=True):
     """A port of a container."""
 
     container_port: int = 0
@@ -122,16 +122,23 @@ class Port(_Read, frozen=True):
     protocol: str = "TCP"
 
 
-class Container(_Read, frozen=True):
+class RestartRule(Read, frozen=True):
+    """What happens when a container exits in a certain way."""
+
+    action: str = ""
+
+
+class Container(Read, frozen=True):
     """A container, or one that runs before the others; one of those that is always restarted is a sidecar."""
 
     name: str = ""
     resources: Asked = Asked()
     ports: tuple[Port, ...] = ()
     restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
-class Toleration(_Read, frozen=True):
+class Toleration(Read, frozen=True):
     """A taint that is put up with."""
 
     key: str = ""
@@ -141,13 +148,13 @@ class Toleration(_Read, frozen=True):
     toleration_seconds: int | None = None
 
 
-class NodeAffinity(_Read, frozen=True):
+class NodeAffinity(Read, frozen=True):
     """Which nodes; preferences are not read."""
 
     required: NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
 
 
-class PodAffinityTerm(_Read, frozen=True):
+class PodAffinityTerm(Read, frozen=True):
     """Which pods to be close to, or far from, and what close means."""
 
     topology_key: str = ""
@@ -158,7 +165,7 @@ class PodAffinityTerm(_Read, frozen=True):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-class PodAffinity(_Read, frozen=True):
+class PodAffinity(Read, frozen=True):
     """Close to pods, or far from them; preferences are not read."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
@@ -166,7 +173,7 @@ class PodAffinity(_Read, frozen=True):
     )
 
 
-class Affinity(_Read, frozen=True):
+class Affinity(Read, frozen=True):
     """Where a pod must be."""
 
     node_affinity: NodeAffinity | None = None
@@ -174,7 +181,7 @@ class Affinity(_Read, frozen=True):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Spread(_Read, frozen=True):
+class Spread(Read, frozen=True):
     """A TopologySpreadConstraint."""
 
     max_skew: int = 1
@@ -187,31 +194,59 @@ class Spread(_Read, frozen=True):
     match_label_keys: tuple[str, ...] = ()
 
 
-class Claim(_Read, frozen=True):
+class Claim(Read, frozen=True):
     """The volume that is claimed."""
 
     claim_name: str = ""
 
 
-class Volume(_Read, frozen=True):
+class Driver(Read, frozen=True):
+    """Who looks after a volume."""
+
+    driver: str = ""
+
+
+class Disks(Read, frozen=True):
+    """Disks that Kubernetes knew before there were drivers: a node has only so many, or lets one pod write."""
+
+    aws_elastic_block_store: dict[str, object] | None = None
+    gce_persistent_disk: dict[str, object] | None = None
+    azure_disk: dict[str, object] | None = None
+    cinder: dict[str, object] | None = None
+    vsphere_volume: dict[str, object] | None = None
+    portworx_volume: dict[str, object] | None = None
+    iscsi: dict[str, object] | None = None
+    rbd: dict[str, object] | None = None
+
+
+class Volume(Disks, frozen=True):
     """A volume, if it can tie a pod to a place."""
 
     name: str = ""
     persistent_volume_claim: Claim | None = None
     ephemeral: dict[str, object] | None = None
+    csi: Driver | None = None
 
 
-class Gate(_Read, frozen=True):
+class Gate(Read, frozen=True):
     """What keeps a pod from being scheduled."""
 
     name: str = ""
 
 
-class PodSpec(_Read, frozen=True):
+class SchedulingGroup(Read, frozen=True):
+    """The PodGroup of Kubernetes' own that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
+class PodSpec(Read, frozen=True):
     """What a pod asks for."""
 
     node_name: str = ""
     scheduler_name: str = ""
+    host_network: bool = False
+    host_users: bool = True
     priority: int = 0
     priority_class_name: str = ""
     preemption_policy: str = ""
@@ -224,12 +259,13 @@ class PodSpec(_Read, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[Spread, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[Gate, ...] = ()
     termination_grace_period_seconds: int | None = None
 
 
-class PodStatus(_Read, frozen=True):
+class PodStatus(Read, frozen=True):
     """How a pod is."""
 
     phase: str = ""
@@ -239,7 +275,7 @@ class PodStatus(_Read, frozen=True):
     start_time: datetime | None = None
 
 
-class Pod(_Read, frozen=True):
+class Pod(Read, frozen=True):
     """A pod as a scheduler sees it."""
 
     metadata: Meta = Meta()
@@ -255,7 +291,7 @@ class Pod(_Read, frozen=True):
 # --- nodes -------------------------------------------------------------------------------------
 
 
-class Taint(_Read, frozen=True):
+class Taint(Read, frozen=True):
     """What keeps pods away from a node."""
 
     key: str = ""
@@ -263,14 +299,14 @@ class Taint(_Read, frozen=True):
     effect: str = ""
 
 
-class NodeSpec(_Read, frozen=True):
+class NodeSpec(Read, frozen=True):
     """What was decided about a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(_Read, frozen=True):
+class NodeStatus(Read, frozen=True):
     """What a node has, and how it is."""
 
     allocatable: dict[str, str | int | float] = {}
@@ -278,7 +314,7 @@ class NodeStatus(_Read, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(_Read, frozen=True):
+class Node(Read, frozen=True):
     """A node as a scheduler sees it."""
 
     metadata: Meta = Meta()

@@ -124,6 +124,10 @@ class Expression:
     key: str
     operator: str
     values: tuple[str, ...] = ()
+    _values: frozenset[str] = field(init=False, repr=False, compare=False)  # there may be one for each node
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_values", frozenset(self.values))
 
     @classmethod
     def parse(cls, shape: object) -> Expression:
@@ -161,9 +165,9 @@ class Expression:
         """Whether the label may have this value; None is a node without the label."""
         match self.operator:
             case "In":
-                return value in self.values
+                return value in self._values
             case "NotIn":
-                return value not in self.values
+                return value not in self._values
             case "Exists":
                 return value is not None
             case "DoesNotExist":

@@ -1,0 +1,157 @@
+"""Carries out orders: binds and evictions, many at once, each until it is known what became of it.
+
+A bind whose answer was lost is looked up before it is tried again, so a pod stays placed until the API server has it
+bound or refuses it. Whoever no longer leads lets go of everything: `may_act` is asked before each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from muster.kubernetes.backoff import Backoff
+from muster.kubernetes.client import Client
+from muster.kubernetes.errors import BudgetForbids, Conflict, KubernetesError, NotFound, Refused, Unreachable
+from muster.kubernetes.kinds import PODS
+from muster.kubernetes.orders import Bind, Eviction, Orders
+
+log = logging.getLogger(__name__)
+
+BUDGET_S = 2.0  # between two tries of an eviction that a budget forbids
+
+
+class Hands:
+    """Does what turns order. `settled` is called with each order that is over, and whether it was done."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock_ms: Callable[[], int],
+        may_act: Callable[[], bool],
+        settled: Callable[[Bind | Eviction, bool], None],
+    ) -> None:
+        self._client, self._clock_ms, self._may_act, self._settled = client, clock_ms, may_act, settled
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._binding: dict[str, asyncio.Task[None]] = {}  # by uid
+        self._failure: BaseException | None = None
+
+    def carry_out(self, orders: Orders) -> None:
+        """Begin; it goes on by itself."""
+        for bind in orders.binds:
+            self._binding[bind.uid] = self._begin(self._bind(bind))
+        for eviction in orders.evictions:
+            self._begin(self._evict(eviction, self._binding.get(eviction.uid)))
+
+    async def finish(self) -> None:
+        """Wait until all that was begun is over."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def let_go(self) -> None:
+        """Give up whatever is under way."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+
+    def must_be_well(self) -> None:
+        """Raise what went wrong with an order that nobody thought of: what became of it is not known."""
+        if self._failure is not None:
+            raise self._failure
+
+    # -- binds ---------------------------------------------------------------------------------------------------
+
+    async def _bind(self, bind: Bind) -> None:
+        backoff = Backoff(self._client.random)
+        is_bound: bool | None = None
+        try:
+            while is_bound is None and self._may_act():
+                is_bound = await self._try_bind(bind)
+                if is_bound is None:
+                    await asyncio.sleep(backoff.wait_s())
+        finally:
+            self._binding.pop(bind.uid, None)
+        if is_bound is not None:
+            self._settled(bind, is_bound)
+
+    async def _try_bind(self, bind: Bind) -> bool | None:
+        """Whether the pod is bound to its node; None: nobody knows."""
+        namespace, name = bind.key
+        body = {"metadata": {"name": name, "uid": bind.uid}, "target": {"kind": "Node", "name": bind.node}}
+        try:
+            await self._client.act(PODS, name, "binding", body, namespace)
+        except (Conflict, Unreachable) as err:  # bound already, perhaps by our own request before this one
+            return await self._look(bind, is_refused=isinstance(err, Conflict))
+        except Refused as err:
+            log.info("%s/%s was not bound to %s: %s", namespace, name, bind.node, err)
+            return False
+        return True
+
+    async def _look(self, bind: Bind, *, is_refused: bool) -> bool | None:
+        namespace, name = bind.key
+        try:
+            pod = await self._client.get(PODS, name, namespace)
+        except NotFound:
+            return False
+        except KubernetesError:
+            return None
+        if pod.metadata.uid != bind.uid:
+            return False
+        if pod.spec.node_name:
+            return pod.spec.node_name == bind.node
+        return False if is_refused else None
+
+    # -- evictions -----------------------------------------------------------------------------------------------
+
+    async def _evict(self, eviction: Eviction, binding: asyncio.Task[None] | None) -> None:
+        """What is not bound yet must not be evicted: an eviction would delete a pod that may stay in line."""
+        if binding is not None:
+            await asyncio.wait({binding})
+        backoff = Backoff(self._client.random)
+        while self._may_act():
+            wait_s = await self._try_evict(eviction, backoff)
+            if wait_s is None:
+                self._settled(eviction, True)
+                return
+            if self._clock_ms() + wait_s * 1000 > eviction.until_ms:
+                self._settled(eviction, False)
+                return
+            await asyncio.sleep(wait_s)
+
+    async def _try_evict(self, eviction: Eviction, backoff: Backoff) -> float | None:
+        """None if the pod is going; else after how long to try again."""
+        namespace, name = eviction.key
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": eviction.uid}},
+        }
+        try:
+            pod = await self._client.get(PODS, name, namespace)
+            if (
+                pod.metadata.uid != eviction.uid
+                or not pod.spec.node_name
+                or pod.metadata.deletion_timestamp is not None
+            ):
+                return None
+            await self._client.act(PODS, name, "eviction", body, namespace)
+        except (NotFound, Conflict):
+            return None
+        except BudgetForbids:
+            return BUDGET_S
+        except KubernetesError as err:
+            log.warning("%s/%s was not evicted: %s", namespace, name, err)
+            return backoff.wait_s()
+        return None

@@ -1,0 +1,34 @@
+"""What a turn asks to be done in the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from muster.kubernetes.objects import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind this pod to that node."""
+
+    uid: str
+    key: Key
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Evict this pod, for that reason."""
+
+    uid: str
+    key: Key
+    why: str
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Orders:
+    """What is to be done after a turn."""
+
+    binds: list[Bind] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)

@@ -1,0 +1,169 @@
+"""Says in the cluster what was decided: the condition PodScheduled of pods that wait, and Events.
+
+Only what is new is written, and the latest only: whoever is bound meanwhile is told nothing more. An Event that
+happens again becomes a series.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from muster.kubernetes.batches import Member
+from muster.kubernetes.client import STRATEGIC_PATCH, Client
+from muster.kubernetes.errors import AlreadyExists, KubernetesError
+from muster.kubernetes.kinds import PODS, Kind
+from muster.kubernetes.objects import Key, Plain, Pod
+from muster.kubernetes.verdicts import Said
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = "muster.dev/kube-scheduler"
+AT_ONCE = 16  # of the requests that may be on their way, so many are for words
+SAME_REASON_MS = 30_000  # before a sentence is written again whose reason is the same
+NAME_LENGTH = 200  # of the pod's name in that of an Event
+
+EVENTS = Kind(type=Plain, plural="events", version="v1", group="events.k8s.io")
+
+
+class Happened(NamedTuple):
+    """An Event about a pod."""
+
+    key: Key
+    uid: str
+    reason: str
+    note: str
+    action: str
+    is_warning: bool = False
+
+
+class Teller:
+    """Writes conditions and Events, a few at a time, beside what matters more."""
+
+    def __init__(self, client: Client, clock_ms: Callable[[], int], identity: str) -> None:
+        self._client, self._clock_ms, self._identity = client, clock_ms, identity
+        self._told: dict[str, tuple[Said, int]] = {}  # by uid: what was said, and when
+        self._wanted: dict[str, tuple[Member, Said]] = {}
+        self._happened: list[Happened] = []
+        self._counts: dict[str, dict[str, int]] = {}  # by uid and reason: how often that happened
+        self._news = asyncio.Event()
+
+    def say(self, member: Member, said: Said) -> None:
+        """Why a pod waits, as of now."""
+        now_ms = self._clock_ms()
+        before = self._told.get(member.uid) or _condition(member.pod)
+        if before is not None:
+            last, at_ms = before
+            if last == said or (last.reason == said.reason and now_ms < at_ms + SAME_REASON_MS):
+                return
+        self._told[member.uid] = (said, now_ms)
+        self._wanted[member.uid] = (member, said)
+        self._news.set()
+
+    def note(self, happened: Happened) -> None:
+        """Something happened to a pod."""
+        self._happened.append(happened)
+        self._news.set()
+
+    def forget(self, pod: Pod) -> None:
+        """A pod is gone."""
+        uid = pod.metadata.uid
+        self._told.pop(uid, None)
+        self._wanted.pop(uid, None)
+        self._counts.pop(uid, None)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            wanted, self._wanted = list(self._wanted.values()), {}
+            happened, self._happened = self._happened, []
+            room = asyncio.Semaphore(AT_ONCE)
+            async with asyncio.TaskGroup() as tasks:
+                for member, said in wanted:
+                    tasks.create_task(self._write_condition(member, said, room))
+                for event in happened:
+                    tasks.create_task(self._write_event(event, room))
+
+    async def _write_condition(self, member: Member, said: Said, room: asyncio.Semaphore) -> None:
+        async with room:
+            meta = member.pod.metadata
+            if member.node or meta.deletion_timestamp is not None:
+                return
+            condition = {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": said.reason,
+                "message": said.message,
+                "lastTransitionTime": _now(),
+            }
+            # With its version: one that was bound meanwhile must not be told that it waits.
+            body = {
+                "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+                "status": {"conditions": [condition]},
+            }
+            try:
+                await self._client.patch(
+                    PODS, meta.name, body, meta.namespace, subresource="status", how=STRATEGIC_PATCH
+                )
+            except KubernetesError as err:  # it has changed: what is true of it then is said then
+                log.debug("the condition of %s/%s was not written: %s", meta.namespace, meta.name, err)
+                self._told.pop(meta.uid, None)
+                return
+            self.note(Happened(meta.key, meta.uid, said.reason, said.message, "Scheduling", is_warning=True))
+
+    async def _write_event(self, event: Happened, room: asyncio.Semaphore) -> None:
+        async with room:
+            try:
+                await self._tell(event)
+            except KubernetesError as err:
+                log.debug("an Event of %s/%s was not written: %s", *event.key, err)
+
+    async def _tell(self, event: Happened) -> None:
+        counts = self._counts.setdefault(event.uid, {})
+        counts[event.reason] = counts.get(event.reason, 0) + 1
+        namespace, pod = event.key
+        name = f"{pod[:NAME_LENGTH]}.{event.uid[:8]}.{event.reason.lower().replace('_', '-')}"
+        if counts[event.reason] == 1:
+            try:
+                await self._client.create(EVENTS, self._body(name, event), namespace)
+            except AlreadyExists:  # by the scheduler before us
+                counts[event.reason] += 1
+            else:
+                return
+        series = {"series": {"count": counts[event.reason], "lastObservedTime": _micro()}}
+        await self._client.patch(EVENTS, name, series, namespace)
+
+    def _body(self, name: str, event: Happened) -> dict[str, object]:
+        namespace, pod = event.key
+        return {
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": _micro(),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._identity,
+            "action": event.action,
+            "reason": event.reason,
+            "note": event.note[:1024],
+            "type": "Warning" if event.is_warning else "Normal",
+            "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": pod, "uid": event.uid},
+        }
+
+
+def _condition(pod: Pod) -> tuple[Said, int] | None:
+    """What its condition says already, written by whoever scheduled before us."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return Said(condition.reason, condition.message), 0
+    return None
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _micro() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,228 @@
+"""The scheduler on a real API server, with real controllers: who is bound, who waits, and what it says of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from kube import a_pod, kept, run
+from scheduling import CPU, Space, access_to, scheduler, space, waits
+
+from muster.kubernetes.cache import Cache
+from muster.kubernetes.client import Client
+from muster.kubernetes.dev.cluster import Cluster
+from muster.kubernetes.dev.hollow import Hollow
+from muster.kubernetes.dev.kubelet import node_manifest
+from muster.kubernetes.groups import NATIVE_GROUPS
+from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
+from muster.kubernetes.objects import Meta
+from muster.kubernetes.telling import EVENTS
+
+
+class Event(msgspec.Struct, frozen=True):
+    """What an Event says."""
+
+    metadata: Meta
+    reason: str = ""
+    note: str = ""
+    type: str = ""
+    regarding: dict[str, str] = {}
+
+
+class JobStatus(msgspec.Struct, frozen=True):
+    """How many pods of a Job succeeded."""
+
+    succeeded: int = 0
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A batch/v1 Job."""
+
+    metadata: Meta
+    status: JobStatus = JobStatus()
+
+
+SEEN_EVENTS = Kind(type=Event, plural=EVENTS.plural, version=EVENTS.version, group=EVENTS.group)
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+JOBS = Kind(type=Job, plural="jobs", version="v1", group="batch")
+
+
+@asynccontextmanager
+async def another_node(client: Client, name: str) -> AsyncIterator[None]:
+    await client.create(NODES, node_manifest(name, Hollow(cpu=str(CPU), memory="64Gi")))
+    try:
+        yield
+    finally:
+        await client.delete(NODES, name)
+
+
+async def told(here: Space, pod: str, reason: str) -> Event:
+    """Wait for an Event about a pod."""
+
+    def is_it(event: Event) -> bool:
+        return event.regarding.get("name") == pod and event.reason == reason
+
+    async with kept(Cache(here.client, SEEN_EVENTS, Scope(namespace=here.name))) as events:
+        await events.until(lambda there: any(map(is_it, there.values())))
+        return next(filter(is_it, events.objects.values()))
+
+
+@pytest.mark.parametrize("name", ["muster", "ai-scheduler"])
+def test_plain_pods_are_bound_and_run_and_their_events_say_so(schedulable: Cluster, name: str) -> None:
+    async def story() -> Event:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            for pod in "abc":
+                await here.pod(pod, schedulerName=name)
+            await here.when(lambda pods: [it.status.phase for it in pods.values()] == ["Running"] * 3)
+            assert max((await here.held()).values()) <= CPU * 1000
+            return await told(here, "a", "Scheduled")
+
+    event = run(story())
+
+    assert event.type == "Normal"
+    assert event.note.startswith("assigned test-")
+
+
+def test_a_gang_of_three_on_room_for_two_waits_whole_and_starts_whole_when_room_comes(schedulable: Cluster) -> None:
+    async def story() -> tuple[str, str]:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            names = await here.gang("train", 3, cpu=3)
+            said = [await here.says(name) for name in names]
+            assert here.bound() == {}
+            event = await told(here, "train-0", said[0].reason)
+            assert event.note == said[0].message
+            async with another_node(here.client, "late"):
+                places = await here.are_bound(*names)
+                assert len(set(places.values())) == 3
+                await here.when(lambda pods: all(it.status.phase == "Running" for it in pods.values()))
+                for name in names:
+                    await here.client.delete(PODS, name, here.name, grace_s=0)
+                await here.when(lambda pods: not pods)
+            return said[0].reason, said[0].message
+
+    reason, message = run(story())
+
+    assert reason == "NEVER_FITS"
+    assert message.startswith("fits no cluster, even an empty one: 3 tasks must start together")
+
+
+def test_a_native_pod_group_is_a_gang(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            meta = {"name": "train"}
+            body = {
+                "apiVersion": NATIVE_GROUPS.api_version,
+                "kind": "PodGroup",
+                "metadata": meta,
+                "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+            }
+            await here.pod("a", schedulingGroup={"podGroupName": "train"})
+            assert (await here.says("a")).reason == "POD_GROUP_MISSING"
+            await here.client.create(NATIVE_GROUPS, body, here.name)
+            await here.when(lambda pods: _reason(pods["a"]) == "GANG_INCOMPLETE")
+            await here.pod("b", schedulingGroup={"podGroupName": "train"})
+            await here.are_bound("a", "b")
+
+    run(story())
+
+
+def _reason(pod: Any) -> str:
+    found = waits(pod)
+    return found.reason if found is not None else ""
+
+
+def test_a_job_of_the_real_controller_is_done(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            pod = a_pod("", "sleep", "0.1", schedulerName="muster")["spec"]
+            pod["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+            spec = {"completions": 6, "parallelism": 6, "template": {"spec": pod}}
+            await here.client.create(JOBS, {"metadata": {"name": "six"}, "spec": spec}, here.name)
+            async with kept(Cache(here.client, JOBS, Scope(namespace=here.name))) as jobs:
+                await jobs.until(
+                    lambda there: (here.name, "six") in there and there[here.name, "six"].status.succeeded == 6
+                )
+            await here.client.delete(JOBS, "six", here.name, propagation="Background")
+            await here.when(lambda pods: not pods)
+
+    run(story())
+
+
+def test_pods_of_others_are_counted(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            for number in range(2):
+                await here.pod(f"other-{number}", 3, schedulerName="nobody", nodeName=f"node-{number}")
+            await here.pod("a", 2)
+            await here.says("a")
+            assert "a" not in here.bound()
+            await here.client.delete(PODS, "other-1", here.name, grace_s=0)
+            assert await here.are_bound("a") == {"a": "node-1"}
+
+    run(story())
+
+
+def test_a_more_urgent_pod_takes_the_place_of_another_which_is_evicted(schedulable: Cluster) -> None:
+    async def story() -> tuple[str, str]:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            for name in ("low-0", "low-1"):
+                await here.pod(name, 3)
+            await here.are_bound("low-0", "low-1")
+            await here.pod("high", 3, priorityClassName="system-cluster-critical")
+            places = await here.are_bound("high")
+            left = [name for name in here.bound() if name.startswith("low")]
+            assert len(left) == 1
+            assert max((await here.held()).values()) <= CPU * 1000
+            gone = ({"low-0", "low-1"} - set(left)).pop()
+            return places["high"], (await told(here, gone, "Preempted")).note
+
+    _, note = run(story())
+
+    assert note.startswith("it gives way to test-")
+
+
+def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> None:
+    async def story() -> tuple[str, str]:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            await here.pod("a", tolerations=[{"key": "x", "operator": "Exists"}], volumes=[CLAIM])
+            assert (await here.says("a")).reason == "VOLUME_MISSING"
+            spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}}
+            await here.client.create(CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, here.name)
+            await here.when(lambda pods: _reason(pods["a"]) == "UNSUPPORTED")
+            await here.pod("b")
+            await here.are_bound("b")
+            assert "a" not in here.bound()
+            return _reason(here.pods.objects[here.name, "a"]), (await here.says("a")).message
+
+    reason, message = run(story())
+
+    assert reason == "UNSUPPORTED"
+    assert "ReadWriteOncePod" in message
+
+
+def test_pods_that_keep_away_from_each_other_are_on_a_node_each(schedulable: Cluster) -> None:
+    async def story() -> list[str]:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+            apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+            for name in "abc":
+                await here.pod(name, labels={"app": "web"}, affinity=apart)
+            await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 2)
+            await here.says(next(name for name in "abc" if name not in here.bound()))
+            return sorted(here.bound().values())
+
+    assert run(story()) == ["node-0", "node-1"]
+
+
+def test_a_kar_scheduler_pod_waits_for_its_spec(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            await here.pod("alone", schedulerName="kar-scheduler")
+            assert (await here.says("alone")).reason == "SCHEDULING_SPEC_MISSING"
+            names = await here.gang("train", 2, schedulerName="kar-scheduler")
+            await here.are_bound(*names)
+
+    run(story())

@@ -1,0 +1,173 @@
+"""Schedulers that are killed, meet refusals or run beside each other: nothing is half done for long, or done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from cutting import Cutting
+from kube import a_client, kept, run
+from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
+
+from muster.kubernetes.cache import Cache
+from muster.kubernetes.client import Client
+from muster.kubernetes.dev.cluster import Cluster
+from muster.kubernetes.election import LEASES, LeadLost, Times
+from muster.kubernetes.errors import Forbidden, Invalid
+from muster.kubernetes.kinds import PODS, Kind, Scope
+from muster.kubernetes.objects import Plain
+
+POLICIES, BINDINGS = (
+    Kind(type=Plain, plural=plural, version="v1", group="admissionregistration.k8s.io", is_namespaced=False)
+    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+)
+
+
+@asynccontextmanager
+async def unbindable(client: Client, here: Space, name: str) -> AsyncIterator[None]:
+    """While the block runs, the API server refuses to bind pods of this name."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}]
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "not this one"}],
+    }
+    await client.create(POLICIES, {"metadata": {"name": here.name}, "spec": spec})
+    bound = {"policyName": here.name, "validationActions": ["Deny"]}
+    await client.create(BINDINGS, {"metadata": {"name": here.name}, "spec": bound})
+    await _refuses(client, here, name)
+    try:
+        yield
+    finally:
+        await client.delete(BINDINGS, here.name)
+        await client.delete(POLICIES, here.name)
+
+
+async def _refuses(client: Client, here: Space, name: str) -> None:
+    """Policies are taken up by and by: ask until this one is, without binding anything."""
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-0"}}
+    path = PODS.path(here.name, name, "binding")
+    while True:
+        try:
+            await client.request("POST", path, body=body, query={"dryRun": "All"})
+        except (Forbidden, Invalid):
+            return
+
+
+def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_that_completes_it(
+    schedulable: Cluster,
+) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here:
+            names = await here.gang("train", 3, cpu=2)
+            async with unbindable(here.client, here, "train-2"):
+                with scheduler_process(schedulable) as process:
+                    await here.are_bound("train-0", "train-1")
+                    process.send_signal(signal.SIGKILL)
+                    process.wait()
+                assert set(here.bound()) == {"train-0", "train-1"}
+            async with scheduler(access_to(schedulable)):
+                await here.are_bound(*names)
+                assert max((await here.held()).values()) <= CPU * 1000
+
+    run(story())
+
+
+def test_killed_between_deciding_and_binding_nothing_is_lost_or_bound_on_top(schedulable: Cluster) -> None:
+    """All pods are decided on in one turn; the scheduler is killed as soon as the first of them is bound."""
+
+    async def story() -> None:
+        async with space(schedulable) as here:
+            names = [f"p{number}" for number in range(40)]
+            for name in names:
+                await here.pod(name, cpu=0.25)
+            with scheduler_process(schedulable) as process:
+                await here.when(lambda pods: any(pod.spec.node_name for pod in pods.values()))
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            async with scheduler(access_to(schedulable)):
+                await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)
+                waiting = next(name for name in names if name not in here.bound())
+                await here.says(waiting)
+                assert set((await here.held()).values()) == {CPU * 1000}
+
+    run(story())
+
+
+def test_of_two_schedulers_one_leads_and_the_other_goes_on_where_it_ended(schedulable: Cluster) -> None:
+    async def story() -> list[str]:
+        holders: list[str] = []
+        async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
+
+            def hear() -> str:
+                lease = leases.objects.get((LEASE, "muster-test"))
+                return lease.spec.holder_identity if lease is not None else ""
+
+            async with scheduler(access_to(schedulable), "second", QUICK):
+                await leases.until(lambda _: hear() == "second")
+                async with scheduler(access_to(schedulable), "third", QUICK):
+                    for number in range(8):
+                        await here.pod(f"a{number}", cpu=0.5)
+                    await here.are_bound(*(f"a{number}" for number in range(8)))
+                    holders.append(hear())
+            await leases.until(lambda _: not hear())
+            async with scheduler(access_to(schedulable), "fourth", QUICK):
+                for number in range(12):
+                    await here.pod(f"b{number}", cpu=0.5)
+                await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 16)
+                holders.append(hear())
+                assert set((await here.held()).values()) == {CPU * 1000}
+        return holders
+
+    assert run(story()) == ["second", "fourth"]
+
+
+def test_told_to_end_it_gives_the_lease_back(schedulable: Cluster) -> None:
+    async def story() -> tuple[int, str]:
+        async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
+            with scheduler_process(schedulable) as process:
+                await here.pod("a")
+                await here.are_bound("a")
+                process.send_signal(signal.SIGTERM)
+                code = process.wait()
+            await leases.until(lambda there: not there[LEASE, "muster-test"].spec.holder_identity)
+            return code, leases.objects[LEASE, "muster-test"].spec.holder_identity
+
+    assert run(story()) == (0, "")
+
+
+def test_an_api_server_that_restarts_is_waited_for(schedulable: Cluster) -> None:
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable), times=Times()):
+            await here.pod("a", cpu=3)
+            await here.are_bound("a")
+            await asyncio.to_thread(schedulable.stop_apiserver)
+            await asyncio.to_thread(schedulable.start_apiserver)
+            for name in "bc":
+                await here.pod(name, cpu=3)
+            await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 2)
+            await here.says(next(name for name in "bc" if name not in here.bound()))
+            assert max((await here.held()).values()) <= CPU * 1000
+
+    run(story())
+
+
+def test_one_that_cannot_renew_its_lease_ends_and_the_next_begins(schedulable: Cluster) -> None:
+    async def story() -> None:
+        with Cutting(schedulable.url) as proxy:
+            access = replace(access_to(schedulable), server=proxy.url)
+            async with space(schedulable) as here, a_client(access) as client:
+                cut_off = asyncio.ensure_future(a_scheduler(client, "cut off").run())
+                await here.pod("a")
+                await here.are_bound("a")
+                with proxy.refusing(), pytest.raises(LeadLost):
+                    await cut_off
+                async with scheduler(access_to(schedulable), "next"):
+                    await here.pod("b")
+                    await here.are_bound("b")
+
+    run(story())
