@@ -10,6 +10,8 @@ import socket
 import sys
 from dataclasses import dataclass
 
+import uvloop
+
 from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, log_to_stderr
 from muster.kubernetes.access import Access, access_here
@@ -46,7 +48,7 @@ def run(asked: Asked) -> int:
         return BAD_INPUT
     log_to_stderr(logging.INFO)
     try:
-        asyncio.run(_schedule(access, namespace, name, asked))
+        uvloop.run(_schedule(access, namespace, name, asked))
     except KubernetesError as err:
         print(err, file=sys.stderr)
         return FAILED
