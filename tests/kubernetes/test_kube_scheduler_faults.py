@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from random import Random
 
 import pytest
 from cutting import Cutting
-from kube import PATIENCE_S, a_client, kept, run
+from kube import MUSTER, PATIENCE_S, a_client, kept, run
 from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
@@ -204,3 +206,39 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
                 await here.are_bound("a")
 
     run(story())
+
+
+def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: Cluster) -> None:
+    """One in thirty pieces meets trouble: answers to binds are lost, watches break, renewals fail."""
+
+    async def story() -> int:
+        with Cutting(schedulable.url, chance=Random(3), every=30) as proxy:
+            access = replace(access_to(schedulable), server=proxy.url)
+            async with space(schedulable) as here, scheduler(access, times=Times()):
+                for number in range(40):
+                    await here.pod(f"p{number}", cpu=0.25)
+                await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)
+                assert set((await here.held()).values()) == {CPU * 1000}
+                gone = sorted(here.bound())[:8]
+                for name in gone:
+                    await here.client.delete(PODS, name, here.name, grace_s=0)
+                await here.when(lambda pods: len(pods) == 32 and all(pod.spec.node_name for pod in pods.values()))
+                assert set((await here.held()).values()) == {CPU * 1000}
+        return proxy.met.total()
+
+    assert run(story()) > 0
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        pytest.param(["--lease", "nowhere"], "--lease", id="a lease without a namespace"),
+        pytest.param(["--kubeconfig", "/no/such/file"], "kubeconfig", id="a kubeconfig that is not there"),
+        pytest.param(["--preemption", "maybe"], "--preemption", id="a preemption that is neither on nor off"),
+    ],
+)
+def test_bad_input_is_named(options: list[str], said: str) -> None:
+    done = subprocess.run([*MUSTER, "kube-scheduler", *options], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, said in done.stderr) == (2, True)
+    assert options[1] in done.stderr

@@ -39,10 +39,10 @@ class Asked:
 def run(asked: Asked) -> int:
     """Schedule until told to end; the exit code."""
     try:
+        namespace, _, name = asked.lease.partition("/")
+        if not namespace or not name or "/" in name:
+            raise InvalidValue(asked.lease, "must be a namespace and a name, such as kube-system/muster", "--lease")
         access = access_here(asked.kubeconfig, asked.context)
-        namespace, slash, name = asked.lease.partition("/")
-        if not (namespace and slash and name) or "/" in name:
-            raise InvalidValue(asked.lease, "must be a namespace and a name: kube-system/muster", "--lease")
     except InvalidValue as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
