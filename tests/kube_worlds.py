@@ -88,7 +88,7 @@ class _Making:
         taints = [
             {"key": key, "value": self.chosen("", "v"), "effect": self.chosen(*effects)}
             for key in ("t1", "t2")
-            if self.happens(0.1)
+            if self.happens(0.15)
         ]
         has = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": self.chosen("2", "9", "9")}
         has |= self.maybe(0.5, {"nvidia.com/gpu": "2"}, {}) | self.maybe(0.5, {"example.com/thing": "3"}, {})
@@ -127,7 +127,7 @@ class _Making:
             if self.happens(probability):
                 terms = [self.pod_term() for _ in range(self.chosen(1, 1, 2))]
                 spec["affinity"][kind] = {REQUIRED: terms}
-        if self.happens(likely):
+        if self.happens(likely + 0.15):
             keys = self.random.sample(KEYS, self.chosen(1, 1, 2))
             spec["topologySpreadConstraints"] = [self.spread(key) for key in keys]
         name = f"{self.name}-p{self.made}"
@@ -185,8 +185,8 @@ class _Making:
 
     def spread(self, key: str) -> Shape:
         more = self.maybe(0.3, {"minDomains": self.chosen(1, 2, 3)}, {})
-        more |= self.maybe(0.3, {"nodeAffinityPolicy": self.chosen("Honor", "Ignore")}, {})
-        more |= self.maybe(0.3, {"nodeTaintsPolicy": self.chosen("Honor", "Ignore")}, {})
+        more |= self.maybe(0.5, {"nodeAffinityPolicy": self.chosen("Honor", "Ignore")}, {})
+        more |= self.maybe(0.6, {"nodeTaintsPolicy": self.chosen("Honor", "Ignore")}, {})
         selector = {"matchLabels": {"world": self.name, **self.maybe(0.7, {"app": "a"}, {})}}
         more |= self.maybe(0.3, {"matchLabelKeys": ["version"]}, {})
         return {

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 import yaml
 
+from muster.kubernetes.amounts import PLACE_APART
 from muster.kubernetes.asks import Ask, ask_of
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Node, Pod
+from muster.model import nodes as model
 
 GIB = 1 << 30
 
@@ -207,6 +209,17 @@ def test_a_pod_may_go_where_kubernetes_lets_it(spec: str, names: str) -> None:
             "resourceClaims: [{name: gpu}]", "spec.resourceClaims: claims of devices are not honoured", id="claims"
         ),
         pytest.param(
+            "{hostNetwork: true, hostUsers: false}",
+            "spec.hostUsers: false beside hostNetwork is for nodes that declare it, which is not looked at",
+            id="users of its own on the network of the host",
+        ),
+        pytest.param(
+            "containers: [{name: a}, {name: b, restartPolicyRules: [{action: RestartAllContainers}]}]",
+            "spec.containers[1].restartPolicyRules: RestartAllContainers is for nodes that declare it, "
+            "which is not looked at",
+            id="containers that restart all others",
+        ),
+        pytest.param(
             "tolerations: [{operator: Exists}, {key: a, operator: Gt, value: '5'}]",
             "spec.tolerations[1].operator: Gt is not honoured",
             id="numeric tolerations",
@@ -243,6 +256,11 @@ def test_the_priority_is_what_its_class_came_to() -> None:
 # --- nodes -------------------------------------------------------------------------------------
 
 
+def given_by(node: model.Node) -> dict[str, int]:
+    """What it has, besides a place for a gang whose pods may not meet."""
+    return dict((node.allocatable - PLACE_APART).items())
+
+
 def test_a_node_has_what_it_can_give_away() -> None:
     allocatable = {"cpu": "3500m", "memory": "1Gi", "pods": "9", "nvidia.com/gpu": "2", "hugepages-1Gi": "0"}
     shape = {
@@ -254,7 +272,7 @@ def test_a_node_has_what_it_can_give_away() -> None:
     node = node_of(node_from(shape), "here")
 
     assert (node.name, node.cluster, node.labels, node.cordoned) == ("n", "here", {"zone": "x"}, False)
-    assert dict(node.allocatable.items()) == {"cpu": 3500, "memory": GIB, "nvidia.com/gpu": 2000, "pods": 9}
+    assert given_by(node) == {"cpu": 3500, "memory": GIB, "nvidia.com/gpu": 2000, "pods": 9}
     assert node.empty().devices == (1000, 1000)
     assert [str(taint) for taint in node.taints] == ["a=b:NoSchedule"]
 
@@ -276,4 +294,4 @@ def test_a_node_takes_nothing_while_it_is(shape: dict[str, Any]) -> None:
 
 def test_a_node_has_nothing_of_what_cannot_be_read() -> None:
     node = node_of(node_from({"status": {"allocatable": {"cpu": "4", "memory": "8Ei", "pods": "1"}}}), "here")
-    assert dict(node.allocatable.items()) == {"cpu": 4000, "pods": 1}
+    assert given_by(node) == {"cpu": 4000, "pods": 1}

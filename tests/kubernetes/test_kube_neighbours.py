@@ -6,78 +6,29 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kube_neighbours import (
+    NODES,
+    PLAIN,
+    REQUIRED,
+    WEB,
+    WEB_POD,
+    WEBS,
+    a_pod,
+    admitted,
+    close,
+    far,
+    neighbours,
+    ports,
+    spread,
+)
 
-from muster.kubernetes.asks import ask_of
 from muster.kubernetes.neighbours import Neighbours
 from muster.kubernetes.objects import Pod
-from muster.kubernetes.selectors import constraint_of
 from muster.model.labels import Taint
 from muster.model.nodes import Node
 from muster.model.resources import NOTHING
-
-NODES = {
-    name: Node(name=name, cluster="here", allocatable=NOTHING, labels=labels)
-    for name, labels in {
-        "a": {"zone": "x", "host": "a"},
-        "b": {"zone": "x", "host": "b"},
-        "c": {"zone": "y", "host": "c", "fast": "yes"},
-        "d": {},
-    }.items()
-}
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-WEB = "labelSelector: {matchLabels: {app: web}}"
-
-
-def a_pod(name: str = "p", spec: str = "{}", **metadata: Any) -> Pod:
-    shape = {"metadata": {"name": name, "namespace": "ns", **metadata}, "spec": yaml.safe_load(spec)}
-    return msgspec.convert(shape, Pod)
-
-
-def close(*terms: str) -> str:
-    return f"affinity: {{podAffinity: {{{REQUIRED}: [{', '.join(f'{{{term}}}' for term in terms)}]}}}}"
-
-
-def far(*terms: str) -> str:
-    return close(*terms).replace("podAffinity", "podAntiAffinity")
-
-
-def spread(*terms: str) -> str:
-    each = ", ".join(f"{{whenUnsatisfiable: DoNotSchedule, {term}}}" for term in terms)
-    return f"topologySpreadConstraints: [{each}]"
-
-
-def ports(*each: str, container: str = "containers", **more: str) -> str:
-    return f"{container}: [{{name: a, {more.get('also', '')} ports: [{', '.join(f'{{{port}}}' for port in each)}]}}]"
-
-
-WEB_POD = {"labels": {"app": "web"}}
-
-
-def neighbours(*there: tuple[str, Pod]) -> Neighbours:
-    found = Neighbours(NODES)
-    for number, (node, pod) in enumerate(there):
-        meta = msgspec.structs.replace(pod.metadata, name=f"there-{number}")
-        found.put(msgspec.structs.replace(pod, metadata=meta), node)
-    return found
-
-
-def admitted(around: Neighbours, pod: Pod) -> str:
-    """The nodes that the pod may go to, by its constraint; asked one by one, they say the same."""
-    ask = ask_of(pod, around)
-    assert ask.unsupported == ""
-    nodes = [it for it in around.nodes.values() if ask.constraint.refuses(it.name, it.labels, it.taints) is None]
-    own = constraint_of(pod.spec)
-    alone = [it for it in around.nodes.values() if own.refuses(it.name, it.labels, it.taints) is None]
-    assert [it for it in alone if not around.refuses(pod, it)] == nodes
-    return "".join(it.name for it in nodes)
-
-
-PLAIN = a_pod()
-WEBS = a_pod(labels={"app": "web"})
 
 
 @pytest.mark.parametrize(
@@ -292,38 +243,6 @@ def test_the_field_that_forbids_is_named() -> None:
         "c": "spec.affinity.podAntiAffinity of other pods",
         "d": "",
     }
-
-
-@pytest.mark.parametrize(
-    "pods, field",
-    [
-        pytest.param([WEBS, WEBS, PLAIN], "", id="nobody minds"),
-        pytest.param([a_pod(spec=far(f"topologyKey: host, {WEB}"))] * 2, "", id="they mind others"),
-        pytest.param(
-            [a_pod(spec=far(f"topologyKey: host, {WEB}")), WEBS],
-            "spec.affinity.podAntiAffinity",
-            id="one minds another",
-        ),
-        pytest.param(
-            [a_pod(name, spec=close(f"topologyKey: zone, {WEB}"), **WEB_POD) for name in "pq"],
-            "spec.affinity.podAffinity",
-            id="they want to be together",
-        ),
-        pytest.param(
-            [a_pod(name, spec=spread(f"maxSkew: 1, topologyKey: zone, {WEB}"), **WEB_POD) for name in "pq"],
-            "spec.topologySpreadConstraints",
-            id="they are spread together",
-        ),
-        pytest.param(
-            [a_pod(name, spec=ports("hostPort: 80")) for name in "pq"],
-            "spec.containers.ports.hostPort",
-            id="they want the same port",
-        ),
-        pytest.param([a_pod(spec=far(f"topologyKey: host, {WEB}"), **WEB_POD)], "", id="one alone has nobody to mind"),
-    ],
-)
-def test_pods_that_mind_each_other(pods: list[Pod], field: str) -> None:
-    assert neighbours(("a", WEBS)).among(pods) == field
 
 
 def test_a_pod_that_is_over_is_nobodys_neighbour() -> None:

@@ -250,65 +250,6 @@ def test_a_pod_with_gates_is_left_alone_until_they_are_gone() -> None:
     assert told.turn() == {"a": "n"}
 
 
-# --- neighbours and volumes --------------------------------------------------------------------
-
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
-}
-WEB = {"labels": {"app": "web"}}
-
-
-def test_pods_that_keep_away_from_each_other_are_never_decided_on_together() -> None:
-    told = Told()
-    for host in ("m", "n"):
-        told.node(host, labels={"host": host})
-    for name in "abc":
-        told.pod(name, meta=WEB, affinity=APART)
-
-    places = [place for _ in range(4) for place in told.turn().values()]
-    assert sorted(places) == ["m", "n"]
-    assert len(told.reasons()) == 1
-
-
-def test_a_pod_of_others_keeps_ours_away_until_it_is_gone() -> None:
-    told = Told()
-    told.node("n", labels={"host": "n"})
-    told.pod("other", scheduler="default-scheduler", nodeName="n", affinity=APART)
-    told.pod("a", meta=WEB)
-    told.pod("b")
-
-    assert told.turn() == {"b": "n"}
-    assert told.reasons() == {"a": "NEVER_FITS"}
-    told.goes("other")
-    assert told.turn() == {"a": "n"}
-
-
-def test_a_gang_whose_pods_mind_each_other_is_not_honoured() -> None:
-    told = Told()
-    for host in ("m", "n"):
-        told.node(host, labels={"host": host})
-    told.spec("train", 2)
-    for name in "ab":
-        told.pod(name, meta={**WEB, "ownerReferences": owned_by("train")}, affinity=APART)
-
-    assert told.turn() == {}
-    assert told.reasons() == {"a": "UNSUPPORTED", "b": "UNSUPPORTED"}
-
-
-def test_a_pod_waits_for_its_claim_and_goes_where_its_volume_is() -> None:
-    told = Told("m", "n")
-    told.pod("a", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
-    assert told.turn() == {}
-    assert told.reasons() == {"a": "VOLUME_MISSING"}
-
-    told.volume("data", on="n")
-    assert told.turn() == {"a": "n"}
-
-
 # --- gangs of which a part is bound ------------------------------------------------------------
 
 

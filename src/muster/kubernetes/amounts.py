@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -18,6 +19,9 @@ from muster.model.resources import CPU, MEMORY, Resources, parse_amount
 
 Amounts: TypeAlias = dict[str, int]
 Quantities: TypeAlias = Mapping[str, str | int | float]
+
+PLACE_APART = Resources.of({"muster.dev/place-apart": 1})
+"""What each node has one of, for gangs whose pods may not meet: two pods of such gangs are never on one node."""
 
 _SIDECAR = "Always"
 _HUGE_PAGES = "hugepages-"
@@ -30,6 +34,11 @@ def request_of(spec: PodSpec) -> Request:
         own = _amounts_of(spec.resources.requests, "spec.resources.requests")
         asked = asked | {name: amount for name, amount in own.items() if _is_for_whole_pods(name)}
     return Request.of(_sum(asked, _amounts_of(spec.overhead, "spec.overhead")))
+
+
+def kept_apart(request: Request) -> Request:
+    """The same, for a pod that may share no node with others of its gang."""
+    return replace(request, resources=request.resources + PLACE_APART)
 
 
 def is_sidecar(container: Container) -> bool:

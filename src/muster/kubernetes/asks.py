@@ -19,6 +19,8 @@ from muster.model.labels import Constraint
 from muster.model.nodes import Request
 
 _COMPARED = ("Lt", "Gt")
+_RESTART_ALL = "RestartAllContainers"
+_NOT_LOOKED_AT = "is for nodes that declare it, which is not looked at"
 _NOTHING = Request.of({})
 
 
@@ -69,6 +71,11 @@ def ask_of(pod: objects.Pod, neighbours: Neighbours | None = None, volumes: Volu
 def _unsupported(spec: objects.PodSpec) -> str:
     if spec.resource_claims:
         return "spec.resourceClaims: claims of devices are not honoured"
+    if spec.host_network and not spec.host_users:
+        return f"spec.hostUsers: false beside hostNetwork {_NOT_LOOKED_AT}"
+    for index, container in enumerate(spec.containers):
+        if any(rule.action == _RESTART_ALL for rule in container.restart_policy_rules):
+            return f"spec.containers[{index}].restartPolicyRules: {_RESTART_ALL} {_NOT_LOOKED_AT}"
     for index, toleration in enumerate(spec.tolerations):
         if toleration.operator in _COMPARED:
             return f"spec.tolerations[{index}].operator: {toleration.operator} is not honoured"

@@ -7,8 +7,9 @@ engine as events, in order: who asks takes them from `news`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from muster.kubernetes.amounts import kept_apart
 from muster.kubernetes.asks import Ask
 from muster.kubernetes.jobs import POD, Gang, Hold, Terms, job_of
 from muster.kubernetes.objects import Pod
@@ -25,6 +26,7 @@ CLUSTER = "kubernetes"
 class Member:
     """A pod of ours that is not over. `job` is the one it is in, while it is in line or placed; `task` while placed.
 
+    `is_apart`: it may share no node with others that start together with it.
     `node`: where it is bound, or is being bound. `hold`: why it does not even stand in line. After a bind was
     refused, the next is not before `retry_ms`.
     """
@@ -36,6 +38,7 @@ class Member:
     job: str = ""
     group: str = ""
     task: Task | None = None
+    is_apart: bool = False
     is_leaving: bool = False
     hold: Hold | None = None
     refusals: int = 0
@@ -45,6 +48,11 @@ class Member:
     def uid(self) -> str:
         """Of the pod."""
         return self.pod.metadata.uid
+
+    @property
+    def planned(self) -> Ask:
+        """What the engine is told that it asks for."""
+        return replace(self.ask, request=kept_apart(self.ask.request)) if self.is_apart else self.ask
 
 
 @dataclass(slots=True, eq=False)
@@ -186,7 +194,7 @@ class Batches:
 
 def _job(name: str, unit: Unit, terms: Terms) -> Job:
     """The job of a unit; its pods are told their task groups."""
-    job, groups = job_of(name, [(member.pod, member.ask) for member in unit.members], terms)
+    job, groups = job_of(name, [(member.pod, member.planned) for member in unit.members], terms)
     for member, group in zip(unit.members, groups, strict=True):
         member.group = group
     return job

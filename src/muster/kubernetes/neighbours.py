@@ -29,6 +29,7 @@ _FAR = "spec.affinity.podAntiAffinity"
 _SPREAD = "spec.topologySpreadConstraints"
 _PORTS = "spec.containers.ports.hostPort"
 _KEPT_AWAY = f"{_FAR} of other pods"
+_HOSTNAME = "kubernetes.io/hostname"
 _ANY_ADDRESS = "0.0.0.0"
 _DO_NOT_SCHEDULE = "DoNotSchedule"
 _HONOR, _IGNORE = "Honor", "Ignore"
@@ -127,20 +128,35 @@ class Neighbours:
                 return demand.field
         return ""
 
-    def among(self, pods: Sequence[Pod]) -> str:
-        """The field by which some of these pods mind where others of them go, empty when none does.
+    def among(self, gang: Sequence[Pod]) -> str:
+        """The field by which some pods that are to be bound together mind where others of them go, if there is any.
 
-        Such pods cannot be planned at once: where each may go depends on where the others went.
+        They cannot be planned as others are: where each may go depends on where the others went.
         """
-        for (field, who), minding in _who_says(_minded(pod) for pod in pods).items():
-            meant = {number for number, pod in enumerate(pods) if self._census.includes(who, pod.metadata)}
+        return next((field for field, _, _ in self._quarrels(gang)), "")
+
+    def apart(self, gang: Sequence[Pod]) -> frozenset[Key] | None:
+        """Those of them that may share no node, if that is all that they mind of each other; None if they mind more.
+
+        Such a gang can be planned if these ask for more than the others (`muster.kubernetes.amounts.kept_apart`).
+        """
+        apart: set[int] = set()
+        for _, key, quarrel in self._quarrels(gang):
+            if key != _HOSTNAME:
+                return None
+            apart |= quarrel
+        return frozenset(gang[number].metadata.key for number in apart)
+
+    def _quarrels(self, gang: Sequence[Pod]) -> Iterator[tuple[str, str, set[int]]]:
+        """By which field, the label of domains not to be shared (none if it is about more), and who quarrels."""
+        for (field, who, key), minding in _who_says(_minded(pod) for pod in gang).items():
+            meant = {number for number, pod in enumerate(gang) if self._census.includes(who, pod.metadata)}
             if meant and len(meant | minding) > 1:
-                return field
-        ports = _who_says(host_ports(pod) for pod in pods)
+                yield field, key if field == _FAR else "", meant | minding
+        ports = _who_says(host_ports(pod) for pod in gang)
         for (one, its), (other, others) in combinations_with_replacement(ports.items(), 2):
             if one.clashes(other) and len(its | others) > 1:
-                return _PORTS
-        return ""
+                yield _PORTS, _HOSTNAME, its | others
 
     def demands(self, pod: Pod) -> Iterator[Demand]:
         """What must hold of the pod's node now. The pod itself is not on one."""
@@ -257,11 +273,12 @@ def host_ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def _minded(pod: Pod) -> Iterator[tuple[str, Who]]:
-    """The pods that matter to it by their labels, each with the field that says so."""
-    yield from ((_CLOSE, who_is_meant(term, pod.metadata.namespace)) for term in close_terms(pod))
-    yield from ((_FAR, who_is_meant(term, pod.metadata.namespace)) for term in far_terms(pod))
-    yield from ((_SPREAD, who_is_spread(spread, pod.metadata)) for _, spread in hard_spreads(pod))
+def _minded(pod: Pod) -> Iterator[tuple[str, Who, str]]:
+    """The pods that matter to it by their labels, and within which domains; each with the field that says so."""
+    for field, terms in ((_CLOSE, close_terms(pod)), (_FAR, far_terms(pod))):
+        yield from ((field, who_is_meant(term, pod.metadata.namespace), term.topology_key) for term in terms)
+    for _, spread in hard_spreads(pod):
+        yield _SPREAD, who_is_spread(spread, pod.metadata), spread.topology_key
 
 
 def _who_says(said: Iterable[Iterable[_K]]) -> dict[_K, set[int]]:

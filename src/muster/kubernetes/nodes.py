@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.kubernetes import objects
-from muster.kubernetes.amounts import resources_of
+from muster.kubernetes.amounts import PLACE_APART, resources_of
 from muster.model.labels import Taint
 from muster.model.nodes import Node
 from muster.model.resources import PODS
@@ -15,7 +15,7 @@ def node_of(node: objects.Node, cluster: str) -> Node:
     return Node(
         name=node.metadata.name,
         cluster=cluster,
-        allocatable=allocatable,
+        allocatable=allocatable + PLACE_APART,
         labels=node.metadata.labels,
         taints=tuple(Taint(key=each.key, value=each.value, effect=each.effect) for each in node.spec.taints),
         # To Kubernetes a node that states no `pods` has room for none; to the engine, for any number.

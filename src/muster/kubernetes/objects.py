@@ -122,6 +122,12 @@ class Port(Read, frozen=True):
     protocol: str = "TCP"
 
 
+class RestartRule(Read, frozen=True):
+    """What happens when a container exits in a certain way."""
+
+    action: str = ""
+
+
 class Container(Read, frozen=True):
     """A container, or one that runs before the others; one of those that is always restarted is a sidecar."""
 
@@ -129,6 +135,7 @@ class Container(Read, frozen=True):
     resources: Asked = Asked()
     ports: tuple[Port, ...] = ()
     restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
 class Toleration(Read, frozen=True):
@@ -238,6 +245,8 @@ class PodSpec(Read, frozen=True):
 
     node_name: str = ""
     scheduler_name: str = ""
+    host_network: bool = False
+    host_users: bool = True
     priority: int = 0
     priority_class_name: str = ""
     preemption_policy: str = ""

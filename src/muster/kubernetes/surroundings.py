@@ -112,8 +112,17 @@ class Surroundings:
 
     def hold(self, unit: Sequence[Member]) -> Hold | None:
         """Why pods cannot start together although each could: some of them mind where the others go."""
-        field = self._neighbours.among([member.pod for member in unit]) if len(unit) > 1 else ""
-        return Hold("UNSUPPORTED", f"{field}: pods that start together must not mind each other") if field else None
+        if self.keep_apart(unit):
+            return None
+        field = self._neighbours.among([member.pod for member in unit])
+        return Hold("UNSUPPORTED", f"{field}: pods that start together must not mind each other")
+
+    def keep_apart(self, unit: Sequence[Member]) -> bool:
+        """See to it that pods that start together share no node where they may not; whether they mind nothing else."""
+        apart = self._neighbours.apart([member.pod for member in unit])
+        for member in unit:
+            member.is_apart = apart is not None and member.pod.metadata.key in apart
+        return apart is not None
 
 
 def minds(pod: Pod) -> bool:

@@ -314,6 +314,8 @@ class World:
         if (hold := self.surroundings.hold(waiting[: how.together])) is not None:
             how = Arranged(hold=hold)
         together, alone = waiting[: how.together], waiting[how.together : how.together + how.alone]
+        for member in alone:
+            member.is_apart = False
         for member in waiting:
             member.hold = how.hold if member not in together and member not in alone else None
         units = [Unit((member,)) for member in alone if member.retry_ms <= now_ms]
@@ -332,6 +334,7 @@ class World:
         first = terms.least if terms.least > 1 else 0
         units = [Unit(found[:first], is_gang=True)] if first else []
         for unit in (*units, *(Unit((member,)) for member in found[first:])):
+            self.surroundings.keep_apart(unit.members)
             self.batches.adopt(gang, unit, terms, self._nodes)
 
     def _note_half(
