@@ -68,15 +68,17 @@ async def with_crds(client: Client) -> None:
         await crds.until(lambda there: there["", body["metadata"]["name"]].is_served)
 
 
-def a_scheduler(client: Client, name: str = "one", times: Times = QUICK) -> Scheduler:
-    return Scheduler(client, Election(client, LEASE, "muster-test", name, times), Policy(over_share=None), name)
+def a_scheduler(client: Client, name: str = "one", times: Times = QUICK, lease: str = "muster-test") -> Scheduler:
+    return Scheduler(client, Election(client, LEASE, lease, name, times), Policy(over_share=None), name)
 
 
 @asynccontextmanager
-async def scheduler(access: Access, name: str = "one", times: Times = QUICK) -> AsyncIterator[Scheduler]:
+async def scheduler(
+    access: Access, name: str = "one", times: Times = QUICK, lease: str = "muster-test"
+) -> AsyncIterator[Scheduler]:
     """A scheduler in this process, until the block ends; the lease is given back."""
     async with a_client(access) as client:
-        running = a_scheduler(client, name, times)
+        running = a_scheduler(client, name, times, lease)
         task = asyncio.ensure_future(running.run())
         try:
             yield running

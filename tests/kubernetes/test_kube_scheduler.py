@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from kube import a_pod, kept, run
-from scheduling import CPU, Space, access_to, scheduler, space, waits
+from scheduling import CPU, MANIFESTS, Space, access_to, scheduler, space, waits
 
+from muster.kubernetes.access import from_kubeconfig
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
@@ -18,7 +21,7 @@ from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.groups import NATIVE_GROUPS
 from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
-from muster.kubernetes.objects import Meta
+from muster.kubernetes.objects import Meta, Plain
 from muster.kubernetes.telling import EVENTS
 
 
@@ -224,5 +227,35 @@ def test_a_kar_scheduler_pod_waits_for_its_spec(schedulable: Cluster) -> None:
             assert (await here.says("alone")).reason == "SCHEDULING_SPEC_MISSING"
             names = await here.gang("train", 2, schedulerName="kar-scheduler")
             await here.are_bound(*names)
+
+    run(story())
+
+
+def test_it_needs_no_more_rights_than_its_manifest_gives(schedulable: Cluster, tmp_path: Path) -> None:
+    """Bind, evict, say why, write Events and lead: as the account of the manifest, on a server that knows RBAC."""
+
+    async def apply(client: Client) -> None:
+        for body in yaml.safe_load_all((MANIFESTS / "scheduler-rbac.yaml").read_text()):
+            group, _, version = body["apiVersion"].rpartition("/")
+            plural = f"{body['kind'].lower()}s"
+            is_namespaced = "namespace" in body["metadata"]
+            kind = Kind(type=Plain, plural=plural, version=version, group=group, is_namespaced=is_namespaced)
+            await client.create(kind, body, body["metadata"].get("namespace", ""))
+
+    async def story() -> None:
+        account = "system:serviceaccount:kube-system:muster-kube-scheduler"
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(schedulable.authority.kubeconfig(schedulable.url, account))
+        access = from_kubeconfig([kubeconfig])
+        async with space(schedulable) as here:
+            await apply(here.client)
+            async with scheduler(access, lease="muster-kube-scheduler"):
+                names = await here.gang("train", 2, cpu=3)
+                await here.are_bound(*names)
+                await here.pod("low", 3)
+                assert (await told(here, "low", (await here.says("low")).reason)).type == "Warning"
+                await here.pod("high", 3, priorityClassName="system-cluster-critical")
+                await here.are_bound("high")
+                await told(here, "high", "Scheduled")
 
     run(story())

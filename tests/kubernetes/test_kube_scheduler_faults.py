@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from random import Random
 
 import pytest
 from cutting import Cutting
-from kube import a_client, kept, run
+from kube import MUSTER, PATIENCE_S, a_client, kept, run
 from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
-from muster.kubernetes.election import LEASES, LeadLost, Times
+from muster.kubernetes.election import LEASES, LeadLost, Lease, Times
 from muster.kubernetes.errors import Forbidden, Invalid
 from muster.kubernetes.kinds import PODS, Kind, Scope
-from muster.kubernetes.objects import Plain
+from muster.kubernetes.objects import Key, Plain
+from muster.kubernetes.orders import Orders
 
 POLICIES, BINDINGS = (
     Kind(type=Plain, plural=plural, version="v1", group="admissionregistration.k8s.io", is_namespaced=False)
@@ -171,3 +175,70 @@ def test_one_that_cannot_renew_its_lease_ends_and_the_next_begins(schedulable: C
                     await here.are_bound("b")
 
     run(story())
+
+
+def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) -> None:
+    """The first turn goes on until the lease was renewed after it began, for longer than it would hold."""
+
+    async def story() -> None:
+        async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
+            has_begun, may_end = threading.Event(), threading.Event()
+            await here.pod("a")
+            async with scheduler(access_to(schedulable), "slow", Times(holds_s=2, acts_s=1.5, every_s=0.1)) as slow:
+                turn = slow.world.turn
+
+                def long_turn(now_ms: int) -> Orders:
+                    has_begun.set()
+                    assert may_end.wait(PATIENCE_S)
+                    return turn(now_ms)
+
+                slow.world.turn = long_turn  # type: ignore[method-assign]
+                await asyncio.to_thread(has_begun.wait)
+                seen: set[str] = set()
+
+                def is_renewed(there: Mapping[Key, Lease]) -> bool:
+                    lease = there[LEASE, "muster-test"]
+                    seen.add(lease.metadata.resource_version)
+                    return lease.spec.holder_identity == "slow" and len(seen) > 20
+
+                await leases.until(is_renewed)
+                may_end.set()
+                await here.are_bound("a")
+
+    run(story())
+
+
+def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: Cluster) -> None:
+    """One in thirty pieces meets trouble: answers to binds are lost, watches break, renewals fail."""
+
+    async def story() -> int:
+        with Cutting(schedulable.url, chance=Random(3), every=30) as proxy:
+            access = replace(access_to(schedulable), server=proxy.url)
+            async with space(schedulable) as here, scheduler(access, times=Times()):
+                for number in range(40):
+                    await here.pod(f"p{number}", cpu=0.25)
+                await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)
+                assert set((await here.held()).values()) == {CPU * 1000}
+                gone = sorted(here.bound())[:8]
+                for name in gone:
+                    await here.client.delete(PODS, name, here.name, grace_s=0)
+                await here.when(lambda pods: len(pods) == 32 and all(pod.spec.node_name for pod in pods.values()))
+                assert set((await here.held()).values()) == {CPU * 1000}
+        return proxy.met.total()
+
+    assert run(story()) > 0
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        pytest.param(["--lease", "nowhere"], "--lease", id="a lease without a namespace"),
+        pytest.param(["--kubeconfig", "/no/such/file"], "kubeconfig", id="a kubeconfig that is not there"),
+        pytest.param(["--preemption", "maybe"], "--preemption", id="a preemption that is neither on nor off"),
+    ],
+)
+def test_bad_input_is_named(options: list[str], said: str) -> None:
+    done = subprocess.run([*MUSTER, "kube-scheduler", *options], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, said in done.stderr) == (2, True)
+    assert options[1] in done.stderr

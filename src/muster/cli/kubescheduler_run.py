@@ -10,6 +10,8 @@ import socket
 import sys
 from dataclasses import dataclass
 
+import uvloop
+
 from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, log_to_stderr
 from muster.kubernetes.access import Access, access_here
@@ -37,16 +39,16 @@ class Asked:
 def run(asked: Asked) -> int:
     """Schedule until told to end; the exit code."""
     try:
+        namespace, _, name = asked.lease.partition("/")
+        if not namespace or not name or "/" in name:
+            raise InvalidValue(asked.lease, "must be a namespace and a name, such as kube-system/muster", "--lease")
         access = access_here(asked.kubeconfig, asked.context)
-        namespace, slash, name = asked.lease.partition("/")
-        if not (namespace and slash and name) or "/" in name:
-            raise InvalidValue(asked.lease, "must be a namespace and a name: kube-system/muster", "--lease")
     except InvalidValue as err:
         print(err, file=sys.stderr)
         return BAD_INPUT
     log_to_stderr(logging.INFO)
     try:
-        asyncio.run(_schedule(access, namespace, name, asked))
+        uvloop.run(_schedule(access, namespace, name, asked))
     except KubernetesError as err:
         print(err, file=sys.stderr)
         return FAILED

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from time import monotonic, time
 from typing import Any
 
 import msgspec
 
 from muster.kubernetes.backoff import Backoff
+from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
 from muster.kubernetes.election import Election, LeadLost
@@ -37,7 +39,7 @@ from muster.kubernetes.kinds import (
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.telling import Happened, Teller
-from muster.kubernetes.verdicts import verdicts
+from muster.kubernetes.verdicts import Said, verdicts
 from muster.kubernetes.world import World
 from muster.model.policy import Policy
 
@@ -55,7 +57,9 @@ class Scheduler:
     def __init__(self, client: Client, election: Election, policy: Policy, identity: str) -> None:
         self._client, self._election = client, election
         self._now_ms = 0
-        self._news, self._turned, self._told_to_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._news, self._told_to_end = asyncio.Event(), asyncio.Event()
+        self._heard: list[Callable[[], None]] = []  # what the next turn begins with
+        self._is_untold, self._tell_at = False, 0.0
         self.world = World(policy)
         self._teller = Teller(client, self.now_ms, identity)
         self._hands = Hands(client, self.now_ms, election.is_leading, self._settled)
@@ -75,7 +79,7 @@ class Scheduler:
         if not await self._until_told_to_end(self._election.win()):
             return
         log.info("leading")
-        works = [self._schedule(), self._election.keep(), self._teller.run(), self._tell()]
+        works = [self._schedule(), self._election.keep(), self._teller.run()]
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -121,45 +125,56 @@ class Scheduler:
                 raise LeadLost("the lease was not renewed in time")
             self._news.clear()
             began = monotonic()
-            orders = self.world.turn(self.now_ms())
+            heard, self._heard = self._heard, []
+            tells = began >= self._tell_at
+            # In a thread: a turn of many pods takes a while, and the lease is renewed meanwhile.
+            orders, said = await asyncio.to_thread(self._turn, heard, tells=tells)
             self._hands.carry_out(orders)
             self._note(orders)
-            self._turned.set()
+            for member, words in said:
+                self._teller.say(member, words)
+            self._is_untold = not tells
+            if tells:
+                self._tell_at = monotonic() + TELL_EVERY_S
             await self._quiet(began)
 
+    def _turn(self, heard: Sequence[Callable[[], None]], *, tells: bool) -> tuple[Orders, list[tuple[Member, Said]]]:
+        """One turn after all that was heard; and, if it is time for that, why pods wait."""
+        for hear in heard:
+            hear()
+        orders = self.world.turn(self.now_ms())
+        return orders, list(verdicts(self.world)) if tells else []
+
     async def _quiet(self, last: float) -> None:
-        """Until there is something to decide on; what comes shortly after is decided together with it."""
+        """Until there is something to decide on or to tell; what comes shortly after is decided together with it."""
         due_ms = self.world.next_ms()
+        waits_s = [] if due_ms is None else [(due_ms - self.now_ms()) / 1000]
+        waits_s += [self._tell_at - monotonic()] if self._is_untold else []
         try:
-            async with asyncio.timeout(None if due_ms is None else max(due_ms - self.now_ms(), 0) / 1000):
+            async with asyncio.timeout(max(min(waits_s), 0) if waits_s else None):
                 await self._news.wait()
         except TimeoutError:
             pass
         await asyncio.sleep(max(last + SHORTEST_GAP_S - monotonic(), 0))
 
+    def _hear(self, what: Callable[[], None]) -> None:
+        """Have the world told before its next turn: nobody else may touch it, since a turn may be under way."""
+        self._heard.append(what)
+        self._news.set()
+
     def _settled(self, order: Bind | Eviction, is_done: bool) -> None:
         if isinstance(order, Eviction):
             if not is_done:
-                self.world.stay(order)
+                self._hear(partial(self.world.stay, order))
         elif is_done:
             note = f"assigned {'/'.join(order.key)} to {order.node}"
             self._teller.note(Happened(order.key, order.uid, "Scheduled", note, "Binding"))
         else:
-            self.world.refuse(order, self.now_ms())
-        self._news.set()
+            self._hear(partial(self.world.refuse, order, self.now_ms()))
 
     def _note(self, orders: Orders) -> None:
         for eviction in orders.evictions:
             self._teller.note(Happened(eviction.key, eviction.uid, "Preempted", eviction.why, "Preempting"))
-
-    async def _tell(self) -> None:
-        """Say why pods wait: often enough for people, and not with each turn."""
-        while True:
-            await self._turned.wait()
-            self._turned.clear()
-            for member, said in verdicts(self.world):
-                self._teller.say(member, said)
-            await asyncio.sleep(TELL_EVERY_S)
 
     # -- caches ----------------------------------------------------------------------------------------------
 
@@ -196,8 +211,7 @@ class Scheduler:
 
     def _cache(self, kind: Kind[T], hear: Callable[[Change[T]], None]) -> Cache[T]:
         cache = Cache(self._client, kind)
-        cache.listen(hear)
-        cache.listen(lambda _: self._news.set())
+        cache.listen(lambda change: self._hear(partial(hear, change)))
         return cache
 
     def _forget_gone(self, change: Change[Pod]) -> None:

@@ -316,8 +316,8 @@ class World:
         together, alone = waiting[: how.together], waiting[how.together : how.together + how.alone]
         for member in alone:
             member.is_apart = False
-        for member in waiting:
-            member.hold = how.hold if member not in together and member not in alone else None
+        for member in waiting[how.together + how.alone :]:
+            member.hold = how.hold
         units = [Unit((member,)) for member in alone if member.retry_ms <= now_ms]
         if together and all(member.retry_ms <= now_ms for member in together):
             units.append(Unit(together, is_gang=True))
