@@ -9,6 +9,7 @@ from worlds import a_job, a_world, amounts, ms
 
 from muster.engine import plan
 from muster.model import events as ev
+from muster.model.after import After
 from muster.model.fleet import Cluster
 from muster.model.nodes import Node
 from muster.model.plan import Evict
@@ -245,7 +246,7 @@ def test_an_idle_queue_that_is_forgotten_does_not_cost_a_turn_every_second():
 
 def test_verdicts_do_not_depend_on_the_order_of_those_who_wait_for_others():
     world = a_world(over_share=None).with_node(cpu=4).with_queues("a")
-    after = {"after": ("x",)}
+    after = {"after": (After("x"),)}
     world.with_jobs(a_job("a").named("x").cpu(1), *(a_job("a").named(name).cpu(1).of(**after) for name in ("h1", "h2")))
     snapshot = world.snapshot()
 

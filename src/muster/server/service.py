@@ -120,8 +120,7 @@ class Service:
             self.writer.put(Batch(at_ms=self.clock(), changes=changes, gone=gone)).result()
 
     def start(self) -> None:
-        """Begin to take turns: the first one at once, whether or not an agent calls."""
-        self.turns.put(News(), is_durable=True)
+        """Begin to take turns."""
         self.turns.start()
         self._tidying.start()
 
