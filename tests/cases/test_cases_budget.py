@@ -62,3 +62,23 @@ def test_bu_6_the_whole_budget_comes_back_at_once():
 
     assert told.reasons("again") == ["BUDGET"]
     assert told.starts()["again"] == 660
+
+
+def test_what_is_free_waits_for_no_budget_even_an_overdrawn_one():
+    told = story(
+        world(
+            **FLEET,
+            jobs=[
+                OTHER,
+                job("before", "Q", cpu=50),
+                job("long", "Q", at="1m", cpu=20, lifetime="30m"),
+                job("free", "Q", at="3m", cpu=5, lifetime="0s"),
+                job("dear", "Q", at=210, cpu=5, lifetime="1m"),
+            ],
+            events=[{"at": "2m", "setQueue": {"name": "Q", "excessBudget": 10}}],
+            until="4m",
+        )
+    )
+
+    assert "free" in told.running()
+    assert told.reason("dear") == "BUDGET"

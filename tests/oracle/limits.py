@@ -122,7 +122,7 @@ def over_share_limit(holding: Holding, ledger: Ledger, policy: Policy) -> int:
 
 def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
     cost = charge_for(job, holding, ledger)
-    if holding.budget_left is None or cost <= holding.budget_left:
+    if holding.budget_left is None or cost <= max(holding.budget_left, 0):  # what is free waits for no budget
         return None
     facts: Facts = {
         "queue": holding.name,

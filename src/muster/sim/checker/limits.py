@@ -24,7 +24,7 @@ def admission_problems(books: Books, job: Job, charge: int) -> Iterator[str]:
         yield f"{job.id}: jobs without a lifetime would bring queue {queue} to {flow}, over its limit {most}"
     if holding.is_exact and charge != books.charge_for(job):
         yield f"{job.id}: is charged {charge}, not {books.charge_for(job)}"
-    if holding.budget_left is not None and charge > holding.budget_left:
+    if holding.budget_left is not None and charge > max(holding.budget_left, 0):
         yield f"{job.id}: is charged {charge}; queue {queue} has {holding.budget_left} of its budget left"
     yield from quota_problems(books, job, job.profile.least, job.profile.least)
 
