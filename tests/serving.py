@@ -193,10 +193,13 @@ class Site:
             time.sleep(BACK_OFF_S)
 
     def _next_event(self, after: int, until: float) -> None:
-        """Wait for the next thing that happens."""
+        """Wait for the next thing that happens; no longer than until then, so that the caller can say what it misses."""
         assert self._client is not None
         left_s = max(until - time.monotonic(), 0.1)
-        with self._client.stream("GET", "/events", params={"after": str(after)}, timeout=left_s) as sent:
+        with (
+            suppress(httpx2.ReadTimeout),
+            self._client.stream("GET", "/events", params={"after": str(after)}, timeout=left_s) as sent,
+        ):
             for line in sent.iter_lines():
                 if line:
                     return

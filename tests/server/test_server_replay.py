@@ -52,7 +52,7 @@ def busy(site: Site) -> None:
     assert {"started", "preempted", "requeued", "succeeded"} <= kinds
     site.ask("POST", "/nodes/lab-0/drain")
     site.ask("POST", "/jobs/cancel", {"jobs": runs})
-    group = {"name": "w", "min": 1, "max": 4, "cpu": 1, "command": "sleep 600"}
+    group = {"name": "w", "min": 1, "max": 3, "cpu": 1, "command": "sleep 600"}  # leaves a core beside the rival
     (elastic,) = site.submit({"name": "elastic", "queue": "a", "lifetime": "1h", "groups": [group]})
     site.wait([elastic], "running")
 
