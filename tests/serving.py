@@ -193,7 +193,7 @@ class Site:
             time.sleep(BACK_OFF_S)
 
     def _next_event(self, after: int, until: float) -> None:
-        """Wait for the next thing that happens; no longer than until then, so that the caller can say what it misses."""
+        """Wait for the next thing that happens, no longer than until then: the caller says what it misses."""
         assert self._client is not None
         left_s = max(until - time.monotonic(), 0.1)
         with (

@@ -286,3 +286,25 @@ def test_dimensions_fill_side_by_side(running):
 def test_a_job_needs_a_known_queue(queue, problem):
     with pytest.raises(ScenarioError, match=problem):
         story(world(jobs=[single(queue, 8)], queues=[{"name": "A"}]))
+
+
+def test_whom_a_blocked_head_hides_has_no_turn_before_that_head():
+    """A's second job, for which there is no room, stands before its third: B's head comes before both."""
+    told = story(
+        world(
+            nodes=[{"name": "n", "cpu": 8}],
+            config={"reservations": 0, "preemption": "off", "overShare": "off"},
+            queues=[{"name": "A"}, {"name": "B"}, {"name": "C", "weight": 100}],
+            jobs=[
+                job("before", "C", cpu=4),
+                job("full", "C", at=60, cpu=5),
+                *(job(f"a-{cpu}-{at}", "A", at=at, cpu=cpu) for at, cpu in ((50, 1), (51, 5), (52, 1))),
+                job("b", "B", at=60, cpu=3),
+                job("long", "C", at=0, cpu=4, runtime=60),
+            ],
+            until=70,
+        )
+    )
+
+    assert {"a-1-50", "b"} <= set(told.running())
+    assert "a-1-52" not in told.running()

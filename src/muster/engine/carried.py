@@ -14,6 +14,7 @@ import numpy as np
 
 from muster.engine.kernels.filling import Books
 from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.shares import Known
 from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS
 from muster.model.policy import Policy
@@ -42,6 +43,7 @@ class Carried:
         self._fixed_fading: dict[int, QueueState] = {}  # the same of their jobs without a lifetime
         self._active_ms = self._weight = np.zeros(0, np.int64)  # of those that are not cordoned
         self._has_demand = np.zeros(0, np.bool_)
+        self.known = Known()  # what they wanted
 
     @property
     def numbers(self) -> list[int]:

@@ -151,6 +151,11 @@ class Holdings(Mapping[str, Holding]):
     def __len__(self) -> int:
         return len(self._place_of)
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of all queues, in the order of their names here and in a snapshot."""
+        return self._numbers
+
 
 class Ledger:
     """The holdings of all queues and users in a turn. Queues have the numbers of the roll."""
@@ -171,7 +176,7 @@ class Ledger:
             self._now_ms, shares.usage, shares.divisor, snapshot.policy, max(len(self._users), 1)
         )
         self._open_users(snapshot)
-        self.queues: Mapping[str, Holding] = Holdings(self, snapshot.queues, roll.carried)
+        self.queues = Holdings(self, snapshot.queues, roll.carried)
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
             holding = self.queues[pending.job.queue]
@@ -184,7 +189,6 @@ class Ledger:
         other.__dict__.update(self.__dict__)
         other._evicted = set(self._evicted)
         other.columns = Books(*(column.copy() for column in self.columns))
-        assert isinstance(self.queues, Holdings)
         other.queues = self.queues.on(other)
         return other
 
@@ -204,8 +208,7 @@ class Ledger:
     def entitled(self) -> Ints:
         """What each queue is entitled to, by number."""
         entitled = np.zeros(len(self.columns.flow), np.int64)
-        for holding in self.queues.values():
-            entitled[holding.number] = holding.entitled
+        entitled[self.queues.numbers] = list(self.shares.entitled.values())
         return entitled
 
     # -- reading ---------------------------------------------------------------------------------------

@@ -119,6 +119,8 @@ class Lines:
             offering=np.zeros(1, np.int64),
             flow_with=np.empty(queues, np.int64),
             usage_with=np.empty(queues, np.int64),
+            passed_class=np.empty(queues, np.int64),
+            passed_usage=np.empty(queues, np.int64),
         )
         self.limits = _no_limits(queues, 4)
         # Whoever is set aside, and on an empty fleet about as many starts as this.
@@ -185,9 +187,11 @@ class Lines:
     def care(self, may_reserve: list[int], takers: Takers) -> Care:
         """Who must be looked at when blocked."""
         queues = len(self.lines.begin)
-        if takers.givers is None and not takers.overtaken:
+        if not takers.overtaken and (takers.givers is None or not takers.givers.many.any()):
             return _care_of_nobody(queues, len(self._shapes.resources))._replace(
-                may_reserve=np.array(may_reserve, np.int64), lowest_class=takers.lowest_class
+                may_reserve=np.array(may_reserve, np.int64),
+                lowest_class=takers.lowest_class,
+                may_make_room=bool((self.columns.lane_class > takers.lowest_class).any()),
             )
         care = Care(
             may_reserve=np.array(may_reserve, np.int64),
@@ -198,6 +202,7 @@ class Lines:
             gives_priority=np.full(queues, ALWAYS, np.int64),
             lowest_class=takers.lowest_class,
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
+            may_make_room=True,
         )
         if takers.givers is not None:
             care.is_below[:] = takers.is_below
@@ -272,6 +277,7 @@ class Lines:
         self.lines.aside_count[:] = 0
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
+        self.lines.passed_usage[:] = 0
         if self._is_as_found:
             self._is_as_found = False
             self._line_up_as_before()
@@ -394,6 +400,7 @@ def _care_of_nobody(queues: int, resources: int) -> Care:
         gives_priority=always,
         lowest_class=ALWAYS,
         was_overtaken=np.zeros(1, np.uint8),
+        may_make_room=False,
     )
 
 

@@ -25,13 +25,14 @@ class Opened:
         all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with())
         self.runs = Runs.of(snapshot, self.roll)
         self.roll.carried.catch_up(snapshot, self.roll, self.shapes)
-        divided = Shares(snapshot, self.roll.carried.divisor(snapshot), all_fit=all_fit)
+        carried = self.roll.carried
+        divided = Shares(snapshot, carried.divisor(snapshot), all_fit=all_fit, known=carried.known)
         if snapshot.fleet.pools and not all_fit:  # on one empty fleet for all, so not by several threads
             _ = divided.wanted
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
-        # Reading a node's room takes about as long as placing some tasks.
-        self.face = suited_to(max(len(self.roll) + 16 * len(snapshot.nodes), ahead))
+        # Reading a node's room takes about as long as placing some tasks; and of those who wait, not all are placed.
+        self.face = suited_to(max(len(self.roll) // 2 + 16 * len(snapshot.nodes), ahead))
 
     def borrowers_in(self, part: Snapshot) -> list[int]:
         """The rows of those who run on the nodes of a pool and belong to another."""

@@ -7,10 +7,10 @@ given more than they ask for (demand-capped weighted max-min).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.engine.columns import Columns
 from muster.engine.floor import Floor
@@ -29,12 +29,13 @@ class Shares:
     Who wants what, and is entitled to what, is worked out when someone asks: many turns never do.
     """
 
-    def __init__(self, snapshot: Snapshot, divisor: int, *, all_fit: bool) -> None:
+    def __init__(self, snapshot: Snapshot, divisor: int, *, all_fit: bool, known: Known | None = None) -> None:
         self.capacity = Floor.of(snapshot).capacity()
         self.usage = snapshot.policy.weights.usage(self.capacity)
         self.divisor = divisor
         self._snapshot = snapshot
         self._all_fit = all_fit
+        self._known = Known() if known is None else known
         self._by_resource: dict[str, dict[str, int]] = {}
 
     @cached_property
@@ -51,14 +52,8 @@ class Shares:
     @cached_property
     def wanted(self) -> Mapping[str, Resources]:
         """What each queue wants and could have."""
-        queues, fleet = self._snapshot.queues, self._snapshot.fleet
-        never = {} if self._all_fit else _never(self._snapshot, fleet)
-        return {
-            state.queue.name: (state.demand - never.get(state.queue.name, NOTHING))
-            .capped(state.queue.quota)
-            .lowest(self.capacity)
-            for state in queues
-        }
+        never = {} if self._all_fit else _never(self._snapshot, self._snapshot.fleet)
+        return self._known.wanted_by(self._snapshot.queues, self.capacity, never)
 
     @cached_property
     def entitled(self) -> Mapping[str, int]:
@@ -75,6 +70,37 @@ class Shares:
         return self._by_resource[resource]
 
 
+class Known:
+    """What queues wanted when someone last asked: most are as they were then."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Resources, dict[str, _Want]] = (NOTHING, {})
+
+    def wanted_by(
+        self, queues: Iterable[QueueState], capacity: Resources, never: Mapping[str, Resources]
+    ) -> dict[str, Resources]:
+        """What each queue wants and could have of the capacity, without what can never start."""
+        known = self._last[1] if self._last[0] == capacity else {}
+        wants = {state.queue.name: _want(state, capacity, never, known) for state in queues}
+        self._last = (capacity, wants)  # at once: whoever asks about an earlier turn may do so meanwhile
+        return {name: want.could_have for name, want in wants.items()}
+
+
+class _Want(NamedTuple):
+    state: QueueState
+    never: Resources
+    could_have: Resources
+
+
+def _want(state: QueueState, capacity: Resources, never: Mapping[str, Resources], known: Mapping[str, _Want]) -> _Want:
+    name = state.queue.name
+    hopeless = never.get(name, NOTHING)
+    last = known.get(name)
+    if last is not None and last.state is state and last.never == hopeless:
+        return last
+    return _Want(state, hopeless, (state.demand - hopeless).capped(state.queue.quota).lowest(capacity))
+
+
 def shares(snapshot: Snapshot) -> Shares:
     """Both shares of every queue."""
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
@@ -89,6 +115,8 @@ def counts_as_living(state: QueueState, snapshot: Snapshot) -> bool:
 
 def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whole: int) -> dict[str, int]:
     """Weighted max-min: fill everyone at the same rate per weight; whoever has enough stops."""
+    if sum(demands.values()) <= whole:  # nobody has to stop before
+        return dict(demands)
     entitled = dict.fromkeys(demands, 0)
     left, weight_left = whole, sum(weights[name] for name in demands if demands[name])
     hungry = [name for name in demands if demands[name]]

@@ -98,7 +98,8 @@ class Claims:
         if place is None:
             return {name: -entitled for name, entitled in self.entitled.items()}
         held = self.ledger.columns.started[:, place].tolist()
-        return {name: held[it.number] - self.entitled[name] for name, it in self.ledger.queues.items()}
+        queues = self.ledger.queues
+        return {name: held[number] - self.entitled[name] for name, number in zip(queues, queues.numbers, strict=True)}
 
     def _those_it_comes_before(self) -> list[str]:
         """Queues before which filling would serve the head; any other would only take it back."""
@@ -108,8 +109,8 @@ class Claims:
         flows, weights = books.started_flow.tolist(), books.weight.tolist()
         return [
             name
-            for name, it in queues.items()
-            if it is not mine and flow * weights[it.number] <= flows[it.number] * weight
+            for name, number in zip(queues, queues.numbers, strict=True)
+            if number != mine.number and flow * weights[number] <= flows[number] * weight
         ]
 
     def over(self, queue: str) -> int:

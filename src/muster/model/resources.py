@@ -125,6 +125,8 @@ class Resources:
 
     def capped(self, limit: Mapping[str, int] | Resources) -> Resources:
         """At most `limit` of each name in it, others unchanged. A cap of 0 needs a Mapping: Resources hold none."""
+        if not limit:
+            return self
         amounts = self._amounts.copy()
         for name, most in limit.items():
             if most < amounts.get(name, 0):

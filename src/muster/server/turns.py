@@ -136,7 +136,8 @@ class Turns:
                 news.done.set_exception(refused)
                 return news.done
             self._news.append(news)
-            self._changed.notify_all()
+            if len(self._news) == 1:  # for more of it nobody need be woken: turns are on their way
+                self._changed.notify_all()
         return news.done
 
     @property

@@ -75,8 +75,10 @@ class Lines(NamedTuple):
     tie: Ints  # the submit time two jobs of which could not be told apart, or -1
     queues: Ints  # those that offer something in a heap, the one whose turn it is first
     offering: Ints  # how many they are
-    flow_with: Ints  # by queue: its flow if its head were admitted
+    flow_with: Ints  # by queue: its flow if its head were admitted, or one that was passed over before it
     usage_with: Ints
+    passed_class: Ints  # by queue: of the last head passed over before its turn came,
+    passed_usage: Ints  # and the most that one of this class would have added
 
 
 class Limits(NamedTuple):
@@ -161,6 +163,7 @@ class Care(NamedTuple):
     gives_priority: Ints
     lowest_class: int  # of anyone who is not safe; whoever only borrows is below all
     was_overtaken: Flags  # by row
+    may_make_room: bool  # whether anyone at all may take from others: who finds no room now may find some later
 
 
 class Field(NamedTuple):

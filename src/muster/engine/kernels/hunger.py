@@ -53,13 +53,20 @@ def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: in
 def look_up_head(
     roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books: Books, rules: Rules, queue: int
 ) -> bool:
-    """Whom the queue offers next, and how it would stand with that; whether there is anyone."""
+    """Whom the queue offers next, and how it would stand with that; whether there is anyone.
+
+    Its turn comes when the turn of all who were passed over before that one has come.
+    """
     if lines.stale[queue]:
         lines.head[queue] = offer(roll, lines, limits, shapes, rules, queue)
         lines.stale[queue] = 0
     if lines.head[queue] == NONE:
         return False
-    usage = books.usage[queue] + shapes.usage[roll.lane_profile[lines.heap[lines.begin[queue]]]]
+    lane = lines.heap[lines.begin[queue]]
+    asks = shapes.usage[roll.lane_profile[lane]]
+    if lines.passed_class[queue] == roll.lane_class[lane]:
+        asks = max(asks, lines.passed_usage[queue])
+    usage = books.usage[queue] + asks
     lines.usage_with[queue] = usage
     lines.flow_with[queue] = max(books.flow[queue], usage)
     return True

@@ -70,6 +70,7 @@ def fill(
             pass_over_full(roll, lines, limits, shapes, books, rules, care, done, queue)
             reorder_first(roll, lines, limits, shapes, books, rules)
             continue
+        lines.passed_usage[queue] = 0
         row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
         profile = int(roll.lane_profile[lane])
         if lines.first_head[queue] == NONE:
@@ -134,9 +135,10 @@ def pass_over_full(
 ) -> None:
     """Set aside the queue's next heads as long as there is no room for them, whoever else may come before.
 
-    Only where nothing that others do could change what becomes of them.
+    Only where nothing that others do could change what becomes of them. Whom the queue offers then has no turn before
+    they would have had theirs.
     """
-    if care.is_below[queue] or rules.starts_per_turn != ALWAYS or not rules.backfills:
+    if care.may_make_room or rules.starts_per_turn != ALWAYS or not rules.backfills:
         return
     while look_up_head(roll, lines, limits, shapes, books, rules, queue) and lines.tie[0] == NONE:
         row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
@@ -148,10 +150,16 @@ def pass_over_full(
             return
         if done.size[2] >= len(done.aside_row) or lines.first_head[queue] == NONE:
             return
+        if books.user_has_quota[roll.user[row]]:
+            return
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
             roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane
         ):
             return
+        if lines.passed_class[queue] != roll.lane_class[lane]:
+            lines.passed_class[queue] = roll.lane_class[lane]
+            lines.passed_usage[queue] = 0
+        lines.passed_usage[queue] = max(lines.passed_usage[queue], shapes.usage[profile])
         leave_aside(lines, done, queue, profile, row, NO_ROOM, 0)
 
 
