@@ -21,7 +21,7 @@ from muster.agent.protocol import Answer, Call, Lease, NodeReport, Piece, Read, 
 log = logging.getLogger(__name__)
 
 WAIT_S = 20.0
-SOONEST_AGAIN_S, LATEST_AGAIN_S = 0.2, 10.0
+SOONEST_AGAIN_S, LATEST_AGAIN_S = 0.2, 5.0
 
 _answer = msgspec.json.Decoder(Answer)
 _encode = msgspec.json.Encoder().encode
