@@ -95,7 +95,7 @@ def test_a_turn_that_says_nothing_new_names_the_one_that_did(site: Site) -> None
     site.wait_until(lambda: waiting_in(site).total() == 3)
     said = latest(site)
 
-    site.ask("PUT", "/priority-classes/nobodys", {"value": 7})  # a turn that changes nothing for anyone
+    site.ask("PUT", "/queues/c", {"cordoned": True})  # a turn that changes nothing for anyone, nor any share
     site.wait_until(lambda: latest(site)["number"] > said["number"])
     turn = latest(site)
 
