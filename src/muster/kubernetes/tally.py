@@ -116,6 +116,7 @@ class Tally:
             column = self._sums[share.pool]
             column[share.column] = column[share.column] - share.amounts
         if name not in fleet.nodes:
+            self._capacity.pop(name, None)
             return
         self._shares[name] = tuple(self._shares_of(name, fleet))
         for share in self._shares[name]:
