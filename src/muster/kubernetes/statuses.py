@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.cache import Cache
@@ -15,6 +16,7 @@ from muster.model.pools import DEFAULT_NAME
 
 log = logging.getLogger(__name__)
 
+FINISH_S = 2.0  # for a write that is under way when told to end
 EVERY_S = 0.5  # between two looks: whoever else writes them must not keep us busy
 
 
@@ -47,7 +49,7 @@ class Statuses:
             await self._news.wait()
             self._news.clear()
             try:
-                await self._write(pools)
+                await _whole(self._write(pools))
                 backoff.reset()
                 await asyncio.sleep(EVERY_S)
             except KubernetesError as err:
@@ -77,3 +79,16 @@ class Statuses:
             await self._client.create(POOLS, body)
         except AlreadyExists:
             return
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Work that is finished even if its caller is told to end meanwhile: a request that is broken off half way leaves
+    a connection that takes its time to close."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=FINISH_S)
+        if not task.cancel():
+            task.exception()
+        raise
