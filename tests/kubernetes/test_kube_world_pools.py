@@ -135,6 +135,17 @@ def test_what_is_lent_is_taken_back_and_the_borrower_stands_at_home_again() -> N
     assert cluster.stands("a") == {"capacity": "4", "allocatable": "4", "used": "4", "pending": "4", "total": "12"}
 
 
+def test_a_scheduler_that_starts_again_knows_who_borrows() -> None:
+    cluster = two_pools()
+    of("a", cluster, "borrower", nodeName="nb")
+    assert cluster.turn() == {}
+    assert (cluster.stands("a")["borrowed"], cluster.stands("b")["shared"]) == ("4", "4")
+
+    of("b", cluster, "owner")
+
+    assert [each.key[1] for each in cluster.orders().evictions] == ["borrower"]
+
+
 @pytest.mark.parametrize(
     "b, preemption",
     [
@@ -181,6 +192,7 @@ def test_another_selector_makes_a_borrower_of_who_runs_there() -> None:
     cluster = two_pools()
     of("a", cluster, "was-at-home")
     cluster.turn()
+    assert "shared" not in cluster.stands("b")
 
     cluster.pool("a", labels={"a": "nobody"}, disableBorrowing=True)
     cluster.pool("b", labels=A)
@@ -188,6 +200,7 @@ def test_another_selector_makes_a_borrower_of_who_runs_there() -> None:
 
     assert [each.key[1] for each in cluster.orders().evictions] == ["was-at-home"]
     assert cluster.stands("b")["shared"] == "4"
+    assert cluster.stands("default")["capacity"] == "8"  # with the node that was b's
     assert cluster.world.pools.statuses(cluster.world.state)["b"]["observedGeneration"] == 2
 
 
@@ -257,7 +270,9 @@ STEPS = st.one_of(
     st.tuples(st.just("end"), st.integers(0, 5)),
     st.tuples(st.just("label"), st.sampled_from(["n0", "n1", "n2"]), POOLS),
     st.tuples(st.just("node goes"), st.sampled_from(["n0", "n1"])),
-    st.tuples(st.just("pool"), st.sampled_from(["a", "b"]), st.booleans(), st.booleans()),
+    st.tuples(
+        st.just("pool"), st.sampled_from(["a", "b"]), st.sampled_from(["a", "b", "c"]), st.booleans(), st.booleans()
+    ),
     st.tuples(st.just("pool goes"), st.sampled_from(["a", "b"])),
     st.tuples(st.just("turn")),
 )
@@ -277,7 +292,7 @@ def take_a_step(cluster: Told, number: int, what: str, *more: Any) -> None:
             cluster.node_goes(more[0])
             cluster.goes(*[name for name, pod in cluster.pods.items() if pod.spec.node_name == more[0]])
         case "pool":
-            cluster.pool(more[0], disableSharing=more[1], disableBorrowing=more[2])
+            cluster.pool(more[0], labels={more[1]: "true"}, disableSharing=more[2], disableBorrowing=more[3])
         case "pool goes" if more[0] in cluster.pools:
             cluster.pool_goes(more[0])
         case "turn":

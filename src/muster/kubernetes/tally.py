@@ -112,19 +112,26 @@ class Tally:
         return sorted((self._changed | moved | gone) - {""})
 
     def _count(self, name: str, fleet: Fleet) -> None:
-        for share in self._shares.pop(name, ()):
-            column = self._sums[share.pool]
-            column[share.column] = column[share.column] - share.amounts
-        if name not in fleet.nodes:
+        before, now = self._shares.pop(name, ()), tuple(self._shares_of(name, fleet))
+        for share in before:
+            if share not in now:
+                column = self._sums[share.pool]
+                column[share.column] = column[share.column] - share.amounts
+        for share in now:
+            if share not in before:
+                column = self._sums.setdefault(share.pool, {})
+                column[share.column] = column.get(share.column, NOTHING) + share.amounts
+        if now:
+            self._shares[name] = now
+        else:
             self._capacity.pop(name, None)
-            return
-        self._shares[name] = tuple(self._shares_of(name, fleet))
-        for share in self._shares[name]:
-            column = self._sums.setdefault(share.pool, {})
-            column[share.column] = column.get(share.column, NOTHING) + share.amounts
 
     def _shares_of(self, name: str, fleet: Fleet) -> Iterator[_Share]:
-        pool, node = fleet.pool_of(name), fleet.nodes[name]
+        """What a node adds to the pools; nothing, if it is not there."""
+        node = fleet.nodes.get(name)
+        if node is None:
+            return
+        pool = fleet.pool_of(name)
         yield _Share(pool, "capacity", self._capacity.get(name, NOTHING) + _ONE)
         if fleet.takes_tasks(node):
             yield _Share(pool, "allocatable", node.allocatable + _ONE)
