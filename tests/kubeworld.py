@@ -12,10 +12,11 @@ from muster.kubernetes.cache import Change
 from muster.kubernetes.groups import NativeGroup, PluginGroup, PriorityClass, SchedulingSpec
 from muster.kubernetes.objects import Node, Pod
 from muster.kubernetes.orders import Bind, Orders
+from muster.kubernetes.pools import Pool
 from muster.kubernetes.storage import PersistentVolume, PersistentVolumeClaim
 from muster.kubernetes.verdicts import verdicts
 from muster.kubernetes.world import World
-from muster.model.policy import Policy
+from muster.model.policy import Policy, Preemption
 
 START_MS = 1_800_000_000_000
 CREATED, LATER = "2026-11-16T00:00:00Z", "2027-11-16T00:00:00Z"
@@ -28,26 +29,31 @@ def owned_by(name: str, kind: str = "CRDJob") -> list[dict[str, Any]]:
 class Told:
     """Tells a world what a cluster would; pods that it binds are bound at once, unless a test says otherwise."""
 
-    def __init__(self, *nodes: str, cpu: int = 4) -> None:
-        self.world = World(Policy(over_share=None))
+    def __init__(self, *nodes: str, cpu: int = 4, preemption: Preemption = Preemption.ON) -> None:
+        self.world = World(Policy(over_share=None, preemption=preemption))
         self.now_ms = START_MS
         self.pods: dict[str, Pod] = {}
         self._uids = count(1)
-        self._nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Node] = {}
+        self.pools: dict[str, Pool] = {}
         for name in nodes:
             self.node(name, cpu=cpu)
 
     # -- objects ---------------------------------------------------------------------------------------------
 
-    def node(self, name: str, cpu: int = 4, gpus: int = 0, labels: dict[str, str] | None = None) -> None:
+    def node(
+        self, name: str, cpu: int = 4, gpus: int = 0, labels: dict[str, str] | None = None, *, kept_cpu: int = 0
+    ) -> None:
+        """A node; `kept_cpu` it has besides, for itself."""
         has = {"cpu": str(cpu), "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
-        status = {"allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
+        ready = [{"type": "Ready", "status": "True"}]
+        status = {"allocatable": has, "capacity": {**has, "cpu": str(cpu + kept_cpu)}, "conditions": ready}
         node = msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
-        self.world.hear_node(Change(self._nodes.get(name), node))
-        self._nodes[name] = node
+        self.world.hear_node(Change(self.nodes.get(name), node))
+        self.nodes[name] = node
 
     def node_goes(self, name: str) -> None:
-        self.world.hear_node(Change(self._nodes.pop(name), None))
+        self.world.hear_node(Change(self.nodes.pop(name), None))
 
     def pod(self, name: str, *, cpu: int = 1, scheduler: str = "muster", made: str = CREATED, **more: Any) -> Pod:
         meta = {
@@ -86,6 +92,17 @@ class Told:
     def priority_class(self, name: str, value: int) -> None:
         found = msgspec.convert({"metadata": {"name": name}, "value": value}, PriorityClass)
         self.world.register.hear_class(Change(None, found))
+
+    def pool(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> None:
+        """A Pool of the nodes with these labels, or with a label of its name."""
+        selector = {"matchLabels": {name: "true"} if labels is None else labels}
+        before = self.pools.get(name)
+        meta = {"name": name, "generation": before.metadata.generation + 1 if before else 1}
+        self.pools[name] = msgspec.convert({"metadata": meta, "spec": {"nodeSelector": selector, **spec}}, Pool)
+        self.world.pools.hear(Change(before, self.pools[name]))
+
+    def pool_goes(self, name: str) -> None:
+        self.world.pools.hear(Change(self.pools.pop(name), None))
 
     def volume(self, name: str, *, on: str) -> None:
         """A claim that is bound to a volume of one node."""
@@ -136,6 +153,11 @@ class Told:
     def carry_out(self, binds: Iterable[Bind]) -> None:
         for bind in binds:
             self.is_bound(bind.key[1], bind.node)
+
+    def stands(self, pool: str, kind: str = "cpu") -> dict[str, str]:
+        """What the status of a pool says of a resource, without what there is nothing of."""
+        row = self.world.pools.statuses(self.world.state)[pool]["resources"][kind]
+        return {column: amount for column, amount in row.items() if amount != "0"}
 
     def reasons(self) -> dict[str, str]:
         """Why pods wait."""

@@ -26,6 +26,7 @@ from muster.kubernetes.groups import SCHEDULING_SPECS
 from muster.kubernetes.kinds import NAMESPACES, PODS, Kind, Scope
 from muster.kubernetes.objects import Condition, Meta, Pod
 from muster.kubernetes.scheduler import Scheduler
+from muster.kubernetes.telling import EVENTS
 from muster.model.policy import Policy
 
 
@@ -46,9 +47,20 @@ class Crd(msgspec.Struct, frozen=True):
         return any(each.type == "Established" and each.status == "True" for each in self.status.conditions or ())
 
 
+class Event(msgspec.Struct, frozen=True):
+    """What an Event says."""
+
+    metadata: Meta
+    reason: str = ""
+    note: str = ""
+    type: str = ""
+    regarding: dict[str, str] = {}
+
+
 CRDS = Kind(
     type=Crd, plural="customresourcedefinitions", version="v1", group="apiextensions.k8s.io", is_namespaced=False
 )
+SEEN_EVENTS = Kind(type=Event, plural=EVENTS.plural, version=EVENTS.version, group=EVENTS.group)
 LEASE = "kube-system"
 QUICK = Times(holds_s=2.0, acts_s=1.2, every_s=0.2)
 MANIFESTS = Path(__file__).parent.parent / "deploy" / "kubernetes"
@@ -61,11 +73,12 @@ def access_to(cluster: Cluster) -> Access:
 
 async def with_crds(client: Client) -> None:
     """Have the kinds that Muster brings."""
-    body = yaml.safe_load((MANIFESTS / "schedulingspecs.yaml").read_text())
-    with suppress(AlreadyExists):
-        await client.create(CRDS, body)
+    bodies = [yaml.safe_load((MANIFESTS / f"{name}.yaml").read_text()) for name in ("schedulingspecs", "pools")]
+    for body in bodies:
+        with suppress(AlreadyExists):
+            await client.create(CRDS, body)
     async with kept(Cache(client, CRDS)) as crds:
-        await crds.until(lambda there: there["", body["metadata"]["name"]].is_served)
+        await crds.until(lambda there: all(there["", body["metadata"]["name"]].is_served for body in bodies))
 
 
 def a_scheduler(client: Client, name: str = "one", times: Times = QUICK, lease: str = "muster-test") -> Scheduler:
@@ -88,9 +101,10 @@ async def scheduler(
 
 
 @contextmanager
-def scheduler_process(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
+def scheduler_process(cluster: Cluster, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """`muster kube-scheduler`, killed at the end if it still runs."""
-    command = [*MUSTER, "kube-scheduler", "--kubeconfig", str(cluster.kubeconfig), "--lease", f"{LEASE}/muster-test"]
+    lease = f"{LEASE}/muster-test"
+    command = [*MUSTER, "kube-scheduler", "--kubeconfig", str(cluster.kubeconfig), "--lease", lease, *options]
     with (cluster.folder / "logs" / "kube-scheduler.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
     try:
@@ -107,12 +121,19 @@ class Space:
         self.client, self.name, self.pods = client, name, pods
 
     async def pod(
-        self, name: str, cpu: float = 1, *, owner: Any = None, labels: Mapping[str, str] | None = None, **spec: Any
+        self,
+        name: str,
+        cpu: float = 1,
+        *,
+        owner: Any = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,
     ) -> Pod:
         """A pod that runs until it is deleted, unless its spec says otherwise."""
         made = a_pod(name, "sleep", "infinity", **{"schedulerName": "muster", **spec})
         made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": str(cpu)}}
-        made["metadata"] |= {"ownerReferences": owner or [], "labels": labels or {}}
+        made["metadata"] |= {"ownerReferences": owner or [], "labels": labels or {}, "annotations": annotations or {}}
         return await self.client.create(PODS, made, self.name)
 
     async def gang(self, name: str, size: int, cpu: float = 1, least: int | None = None, **spec: Any) -> list[str]:
@@ -169,6 +190,17 @@ class Space:
                 await self.client.delete(PODS, pod.metadata.name, self.name, grace_s=0)
         await self.when(lambda pods: not pods)
         await self.client.delete(NAMESPACES, self.name)
+
+
+async def told(here: Space, pod: str, reason: str) -> Event:
+    """Wait for an Event about a pod."""
+
+    def is_it(event: Event) -> bool:
+        return event.regarding.get("name") == pod and event.reason == reason
+
+    async with kept(Cache(here.client, SEEN_EVENTS, Scope(namespace=here.name))) as events:
+        await events.until(lambda there: any(map(is_it, there.values())))
+        return next(filter(is_it, events.objects.values()))
 
 
 def waits(pod: Pod) -> Condition | None:

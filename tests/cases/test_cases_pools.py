@@ -12,8 +12,8 @@ import pytest
 from story import Story, job, story, world
 
 from muster.model.pools import called
-from muster.sim.pools import told as told_pools
 from muster.state.pools import pool_table
+from muster.state.pools import told as told_pools
 
 QUIET = {"overShare": "off"}
 CLASSES = {"low": 1, "middle": 2, "high": 3}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 from kube import a_pod, kept, run
-from scheduling import CPU, MANIFESTS, Space, access_to, scheduler, space, waits
+from scheduling import CPU, MANIFESTS, Event, access_to, scheduler, space, told, waits
 
 from muster.kubernetes.access import from_kubeconfig
 from muster.kubernetes.cache import Cache
@@ -22,17 +22,7 @@ from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.groups import NATIVE_GROUPS
 from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
 from muster.kubernetes.objects import Meta, Plain
-from muster.kubernetes.telling import EVENTS
-
-
-class Event(msgspec.Struct, frozen=True):
-    """What an Event says."""
-
-    metadata: Meta
-    reason: str = ""
-    note: str = ""
-    type: str = ""
-    regarding: dict[str, str] = {}
+from muster.kubernetes.pools import POOLS
 
 
 class JobStatus(msgspec.Struct, frozen=True):
@@ -48,7 +38,6 @@ class Job(msgspec.Struct, frozen=True):
     status: JobStatus = JobStatus()
 
 
-SEEN_EVENTS = Kind(type=Event, plural=EVENTS.plural, version=EVENTS.version, group=EVENTS.group)
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 JOBS = Kind(type=Job, plural="jobs", version="v1", group="batch")
 
@@ -60,17 +49,6 @@ async def another_node(client: Client, name: str) -> AsyncIterator[None]:
         yield
     finally:
         await client.delete(NODES, name)
-
-
-async def told(here: Space, pod: str, reason: str) -> Event:
-    """Wait for an Event about a pod."""
-
-    def is_it(event: Event) -> bool:
-        return event.regarding.get("name") == pod and event.reason == reason
-
-    async with kept(Cache(here.client, SEEN_EVENTS, Scope(namespace=here.name))) as events:
-        await events.until(lambda there: any(map(is_it, there.values())))
-        return next(filter(is_it, events.objects.values()))
 
 
 @pytest.mark.parametrize("name", ["muster", "ai-scheduler"])
@@ -257,5 +235,7 @@ def test_it_needs_no_more_rights_than_its_manifest_gives(schedulable: Cluster, t
                 await here.pod("high", 3, priorityClassName="system-cluster-critical")
                 await here.are_bound("high")
                 await told(here, "high", "Scheduled")
+                async with kept(Cache(here.client, POOLS)) as pools:
+                    await pools.until(lambda there: ("", "default") in there and there["", "default"].status)
 
     run(story())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, TaskGroup
+from muster.model.labels import Expression
 from muster.model.nodes import Node, Request
 from muster.model.pools import Pool
 from muster.model.resources import Resources
+from muster.sim.checker.pools import Pools
 
 
 def _node(name: str, *pools: str, cluster: str = "c") -> Node:
@@ -70,6 +74,31 @@ def test_a_selector_without_labels_selects_nothing() -> None:
     fleet = Fleet([Cluster(name="c")], TWO, [_pool("p1"), Pool(name="p2")])
     assert _members(fleet) == {"": ["n3"], "p1": ["n1", "n2"]}
     assert fleet.parts["p2"].nodes == {}
+
+
+@pytest.mark.parametrize(
+    "operator, values, members",
+    [
+        pytest.param("In", ("a100", "h100"), ["n1", "n2"], id="one of these values"),
+        pytest.param("NotIn", ("a100",), ["n2", "n3"], id="none of these values, or none at all"),
+        pytest.param("Exists", (), ["n1", "n2"], id="any value"),
+        pytest.param("DoesNotExist", (), ["n3"], id="no value"),
+    ],
+)
+def test_a_pool_may_select_by_expressions_besides_labels(
+    operator: str, values: tuple[str, ...], members: list[str]
+) -> None:
+    cards = [{"card": "a100"}, {"card": "h100"}, {}, {"card": "h100", "team": "other"}]
+    nodes = [
+        replace(_node(f"n{number}"), labels={"team": "vision", **labels}) for number, labels in enumerate(cards, 1)
+    ]
+    demand = Expression(key="card", operator=operator, values=values)
+    pool = Pool(name="p", selector={"team": "vision"}, expressions=(demand,))
+
+    assert list(Fleet([Cluster(name="c")], nodes, [pool]).parts["p"].nodes) == members
+    assert [
+        name for name, home in Pools({}, {node.name: node for node in nodes}, {"p": pool}).of.items() if home
+    ] == members
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,11 @@ from muster.model.after import After
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, Task, TaskGroup
 from muster.model.nodes import Node, Request
-from muster.model.policy import Policy
+from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue
 from muster.model.resources import CPU, MEMORY, PODS, Resources
-from muster.sim.pools import told
-from muster.state.pools import NODES, PoolTable, pool_table
+from muster.state.pools import NODES, PoolTable, pool_table, told
 from muster.state.state import State
 
 
@@ -221,3 +221,18 @@ def test_how_many_pods_a_pool_takes(limits: list[dict[str, object]], pods: int |
     row = told(table_of(state))["p"]["resources"]["pods"]
 
     assert row["capacity"] == row["total"] == (None if pods is None else str(pods))
+
+
+@pytest.mark.parametrize(
+    "preemption, marks",
+    [
+        pytest.param(Preemption.ON, {"default": False, "p": True, "q": False}, id="as each pool says"),
+        pytest.param(Preemption.OFF, {"default": False, "p": False, "q": False}, id="nowhere, if it is off for all"),
+        pytest.param(Preemption.DRY_RUN, {"default": False, "p": False, "q": False}, id="nowhere, if it is only said"),
+    ],
+)
+def test_where_preemption_is_on(preemption: Preemption, marks: dict[str, bool]) -> None:
+    state = a_state(a_pool("p"), a_pool("q", preempts=False))
+    state.policy = replace(state.policy, preemption=preemption)
+
+    assert {name: pool["preemption"] for name, pool in told(table_of(state)).items()} == marks

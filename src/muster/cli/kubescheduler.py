@@ -30,14 +30,18 @@ def kube_scheduler(
     identity: Annotated[
         str, typer.Option(metavar="NAME", help="Its name in the lease, unlike all others.  [default: host and process]")
     ] = "",
-    preemption: Annotated[Evictions, typer.Option(help="Whether pods may be evicted for more urgent ones.")] = (
-        Evictions.ON
-    ),
+    preemption: Annotated[
+        Evictions,
+        typer.Option(help="Whether pods may be evicted for more urgent ones, and from room that a pool lent."),
+    ] = Evictions.ON,
 ) -> None:
     """Schedule pods of a Kubernetes cluster whose schedulerName is muster, ai-scheduler or kar-scheduler.
 
     Gangs start whole or not at all: pods with one PodGroup, or with one controller that has a SchedulingSpec. Pods of
     other schedulers are counted and never touched. Why a pod waits is in its condition PodScheduled and its Events.
+
+    Where the cluster has Pools, nodes are divided among them: pods run on those of their pool first, borrow what others
+    share, and give it back when it is needed. The status of a Pool says how it stands (`muster pools --kube`).
 
     Ctrl-C or TERM ends it: binds that are under way are finished and the lease is given back. It keeps nothing: another
     goes on from what the cluster holds.

@@ -18,7 +18,6 @@ from muster.engine.kernels import suited_to
 from muster.model.errors import InvalidValue
 from muster.sim.lines import dumps, lines
 from muster.sim.pool_table import show_pools
-from muster.sim.pools import told
 from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.scenario.scenario import Scenario
@@ -26,6 +25,7 @@ from muster.sim.simulate import Simulation, Tick, settle_memory
 from muster.sim.summary import Summary
 from muster.sim.table import show
 from muster.sim.traces.choices import OPTIONS
+from muster.state.pools import told
 from muster.state.record import Recorder
 from muster.state.state import Listener
 

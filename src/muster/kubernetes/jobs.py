@@ -8,7 +8,7 @@ Pure. Why pods beyond the least are jobs of their own, and not width: docs/adr/0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -20,6 +20,7 @@ from muster.kubernetes.objects import Key, Owner, Pod
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import Request
+from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
 
 KAR = "kar-scheduler"
 NAMES = frozenset({"muster", "ai-scheduler", KAR})
@@ -190,7 +191,7 @@ def job_of(name: str, pods: Sequence[tuple[Pod, Ask]], terms: Terms) -> Grouped:
     job = Job(
         id=name,
         queue=first.labels.get(QUEUE_LABEL) or first.namespace,
-        profile=_profile(widths, _pool(first.annotations)),
+        profile=_profile(widths, pool_named_by(pods[0][0])),
         submit_ms=min(created_ms(pod) for pod, _ in pods),
         user=first.labels.get(USER_LABEL, ""),
         priority_class=max(ask.priority for _, ask in pods) if terms.priority is None else terms.priority,
@@ -219,8 +220,11 @@ def _shape(ask: Ask, terms: Terms) -> tuple[Request, Constraint]:
     return ask.request, replace(ask.constraint, selector=both)
 
 
-def _pool(annotations: Mapping[str, str]) -> str:
-    return next((annotations[name] for name in POOL_ANNOTATIONS if annotations.get(name)), "")
+def pool_named_by(pod: Pod) -> str:
+    """The pool that a pod says it is of; the default pool, if it says nothing."""
+    annotations = pod.metadata.annotations
+    named = next((annotations[name] for name in POOL_ANNOTATIONS if annotations.get(name)), DEFAULT_POOL)
+    return DEFAULT_POOL if named == DEFAULT_NAME else named
 
 
 @lru_cache(maxsize=4096)

@@ -9,11 +9,12 @@ from muster.kubernetes.objects import Key
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Bind this pod to that node."""
+    """Bind this pod to that node. `lender`: the pool whose node that is, where it is not the pod's own."""
 
     uid: str
     key: Key
     node: str
+    lender: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,13 @@ from muster.kubernetes.kinds import (
 )
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.pools import POOLS, Pool, Status, is_asked_anew
+from muster.kubernetes.statuses import Statuses
 from muster.kubernetes.telling import Happened, Teller
 from muster.kubernetes.verdicts import Said, verdicts
 from muster.kubernetes.world import World
 from muster.model.policy import Policy
+from muster.model.pools import called
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class Scheduler:
         self.world = World(policy)
         self._teller = Teller(client, self.now_ms, identity)
         self._hands = Hands(client, self.now_ms, election.is_leading, self._settled)
+        self._statuses = Statuses(client, self._news.set)
 
     def now_ms(self) -> int:
         """The time, which never goes back."""
@@ -128,7 +132,7 @@ class Scheduler:
             heard, self._heard = self._heard, []
             tells = began >= self._tell_at
             # In a thread: a turn of many pods takes a while, and the lease is renewed meanwhile.
-            orders, said = await asyncio.to_thread(self._turn, heard, tells=tells)
+            orders, said, pools = await asyncio.to_thread(self._turn, heard, tells=tells)
             self._hands.carry_out(orders)
             self._note(orders)
             for member, words in said:
@@ -136,14 +140,22 @@ class Scheduler:
             self._is_untold = not tells
             if tells:
                 self._tell_at = monotonic() + TELL_EVERY_S
+                self._statuses.want(pools)
             await self._quiet(began)
 
-    def _turn(self, heard: Sequence[Callable[[], None]], *, tells: bool) -> tuple[Orders, list[tuple[Member, Said]]]:
-        """One turn after all that was heard; and, if it is time for that, why pods wait."""
+    def _turn(
+        self, heard: Sequence[Callable[[], None]], *, tells: bool
+    ) -> tuple[Orders, list[tuple[Member, Said]], dict[str, Status]]:
+        """One turn after all that was heard; and, if it is time for that, why pods wait and how pools stand."""
         for hear in heard:
             hear()
         orders = self.world.turn(self.now_ms())
-        return orders, list(verdicts(self.world)) if tells else []
+        if not tells:
+            return orders, [], {}
+        return orders, list(verdicts(self.world)), self._how_pools_stand()
+
+    def _how_pools_stand(self) -> dict[str, Status]:
+        return self.world.pools.statuses(self.world.state) if self._statuses.are_served else {}
 
     async def _quiet(self, last: float) -> None:
         """Until there is something to decide on or to tell; what comes shortly after is decided together with it."""
@@ -168,6 +180,8 @@ class Scheduler:
                 self._hear(partial(self.world.stay, order))
         elif is_done:
             note = f"assigned {'/'.join(order.key)} to {order.node}"
+            if order.lender is not None:
+                note += f", borrowed from pool {called(order.lender)}"
             self._teller.note(Happened(order.key, order.uid, "Scheduled", note, "Binding"))
         else:
             self._hear(partial(self.world.refuse, order, self.now_ms()))
@@ -198,7 +212,10 @@ class Scheduler:
             self._cache(PLUGIN_GROUPS, register.hear_plugin_group),
             self._cache(NATIVE_GROUPS, register.hear_native_group),
         ]
-        for cache in optional:
+        pools = Cache(self._client, POOLS)
+        pools.listen(self._hear_pool)
+        running.begin(self._statuses.run(pools))
+        for cache in (*optional, pools):
             if await self._is_served(cache.kind):
                 needed.append(cache)
             else:
@@ -213,6 +230,12 @@ class Scheduler:
         cache = Cache(self._client, kind)
         cache.listen(lambda change: self._hear(partial(hear, change)))
         return cache
+
+    def _hear_pool(self, change: Change[Pool]) -> None:
+        """Every status that we write comes back as a change, which is nothing to take a turn for."""
+        if is_asked_anew(change):
+            self._hear(partial(self.world.pools.hear, change))
+        self._statuses.look_again()
 
     def _forget_gone(self, change: Change[Pod]) -> None:
         if change.after is None and change.before is not None:

@@ -128,3 +128,13 @@ class Surroundings:
 def minds(pod: Pod) -> bool:
     """Whether it depends on more than itself where a pod may go."""
     return bool(minds_neighbours(pod)) or any(it.persistent_volume_claim or it.ephemeral for it in pod.spec.volumes)
+
+
+def looks_different(before: Pod, after: Pod) -> bool:
+    """Whether those around a pod may care about what became of it."""
+    one, other = before.metadata, after.metadata
+    return (
+        before.spec != after.spec
+        or one.labels != other.labels
+        or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
+    )

@@ -21,8 +21,9 @@ from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.places import Foreign
+from muster.kubernetes.pools import Pools
 from muster.kubernetes.register import Register
-from muster.kubernetes.surroundings import Surroundings, minds
+from muster.kubernetes.surroundings import Surroundings, looks_different, minds
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Running
@@ -49,6 +50,7 @@ class World:
         self._run = Run(State(policy), _until_told)
         self._nodes: dict[str, Node] = {}
         self.surroundings = Surroundings(self._nodes)
+        self.pools = Pools(self.batches)
         self._foreign = Foreign()
         self._on: dict[str, set[str]] = {}  # uids of ours by node
         self._leaving: dict[str, set[str]] = {}  # uids by node
@@ -68,6 +70,7 @@ class World:
         if change.after is None:
             self._lose_node((change.before or objects.Node()).metadata.name)
             return
+        self.pools.tally.hear_node(change.after)
         node, before = node_of(change.after, CLUSTER), self._nodes.get(change.after.metadata.name)
         if node == before:
             return
@@ -100,13 +103,15 @@ class World:
         if pod.spec.scheduler_name in NAMES:
             self._hear_ours(pod, is_there=is_there)
         elif is_there and pod.spec.node_name:
-            if change.before is None or _looks_different(change.before, pod):
+            if change.before is None or looks_different(change.before, pod):
                 self.surroundings.put(pod, pod.spec.node_name)
                 held = ask_of(pod).request.resources
                 self.batches.news += self._foreign.put(pod.metadata.uid, pod.spec.node_name, held)
+                self.pools.tally.put(pod, held, pod.spec.node_name, is_ours=False)
         elif pod.spec.node_name:
             self.surroundings.remove(pod)
             self.batches.news += self._foreign.remove(pod.metadata.uid)
+            self.pools.tally.remove(pod)
 
     def _hear_ours(self, pod: Pod, *, is_there: bool) -> None:
         member = self.register.members.get(pod.metadata.uid)
@@ -124,15 +129,20 @@ class World:
         if pod.spec.node_name and pod.spec.node_name != member.node:  # found bound, or bound by somebody else
             self.batches.leave(member)
             self._put_on(member, pod.spec.node_name)
-        elif member.node and _looks_different(before, pod):
+        elif member.node and looks_different(before, pod):
             self.surroundings.put(pod, member.node)
         if member.task is None:
             self.register.dirty[member.gang] = None
+        self._count(member)
+
+    def _count(self, member: Member) -> None:
+        self.pools.tally.put(member.pod, member.ask.request.resources, member.node, is_ours=True)
 
     def _forget(self, member: Member) -> None:
         self._return(member)
         self.register.leave(member)
         self._stand_no_more(member)
+        self.pools.tally.remove(member.pod)
 
     def _stand(self, member: Member) -> None:
         self.waiting[member.uid] = member
@@ -224,7 +234,8 @@ class World:
             members = self.batches.by_id[job].members.values()
             if not any(member.node in self._leaving for member in members):
                 del self._unsent[job]
-                orders.binds += [Bind(member.uid, member.pod.metadata.key, member.node) for member in members]
+                lender = self.state.lender(job, tuple(member.task for member in members if member.task))
+                orders.binds += [Bind(member.uid, member.pod.metadata.key, member.node, lender) for member in members]
 
     def _give_up(self, now_ms: int, orders: Orders) -> None:
         """Time is up for those who wait for others to leave, and for gangs that could not be completed."""
@@ -291,6 +302,7 @@ class World:
             self._stand_no_more(member)
         else:
             self._stand(member)
+        self._count(member)
 
     # -- gangs -----------------------------------------------------------------------------------------------
 
@@ -363,16 +375,6 @@ def _may_start(member: Member) -> bool:
         member.hold = Hold("VOLUME_MISSING", member.ask.waits)
     is_going = member.pod.metadata.deletion_timestamp is not None
     return member.hold is None and not is_going and not member.ask.gates
-
-
-def _looks_different(before: Pod, after: Pod) -> bool:
-    """Whether those around a pod may care about what became of it."""
-    one, other = before.metadata, after.metadata
-    return (
-        before.spec != after.spec
-        or one.labels != other.labels
-        or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
-    )
 
 
 def _until_told(_run: Running) -> None:

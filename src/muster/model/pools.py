@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from muster.model.labels import Expression
+
 DEFAULT_POOL = ""
 DEFAULT_NAME = "default"  # how people call it; no other pool may be called so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Nodes with certain labels, and what is allowed there.
+    """Nodes with certain labels, of which `expressions` demand more, and what is allowed there.
 
     `shares`: others may borrow its idle nodes. `borrows`: its jobs may run elsewhere, only in `borrows_from` if that
-    names any. `preempts`: its jobs may evict others from its nodes. A selector without labels matches no node.
+    names any. `preempts`: its jobs may evict others from its nodes. Who demands nothing of nodes has none.
     """
 
     name: str
     selector: Mapping[str, str] = field(default_factory=dict)
+    expressions: tuple[Expression, ...] = ()
     shares: bool = True
     borrows: bool = True
     preempts: bool = True
@@ -30,7 +33,10 @@ class Pool:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels is one of those it selects."""
-        return bool(self.selector) and all(labels.get(key) == value for key, value in self.selector.items())
+        if not self.selector and not self.expressions:
+            return False
+        has_labels = all(labels.get(key) == value for key, value in self.selector.items())
+        return has_labels and all(each.admits(labels.get(each.key)) for each in self.expressions)
 
     def may_borrow_from(self, other: Pool) -> bool:
         """Whether its jobs may ever run on nodes of the other pool."""

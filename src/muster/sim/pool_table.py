@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from muster.sim.table import table
+from muster.state.pools import KINDS
 
 _COLUMNS = ("capacity", "allocatable", "used", "shared", "borrowed", "pending", "total")
 _ALWAYS = ("cpu", "nodes", "pods")
@@ -17,10 +18,10 @@ def show_pools(pools: dict[str, Any]) -> Table:
     """One block for each pool: its switches, then a row for each resource that some pool has or asks for."""
     made = table("pool", *_SWITCHES, "resource", *_COLUMNS)
     there = {name: pool for name, pool in pools.items() if "resources" in pool}
-    kinds = [kind for pool in there.values() for kind, row in pool["resources"].items() if _is_told(kind, row)]
+    kinds = [kind for kind in KINDS if any(_is_told(kind, pool["resources"][kind]) for pool in there.values())]
     for name, pool in there.items():
         head = [name, *("✓" if pool[switch] else "x" for switch in _SWITCHES.values())]
-        for kind in dict.fromkeys(kinds):
+        for kind in kinds:
             row = pool["resources"][kind]
             made.add_row(*head, kind, *("no limit" if row[column] is None else row[column] for column in _COLUMNS))
             head = [""] * len(head)

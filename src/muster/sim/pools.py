@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from muster.model.fleet import Fleet
-from muster.model.nodes import NO_POD_LIMIT
 from muster.model.pools import called
-from muster.model.resources import NOTHING, PODS, Resources, format_amount, total
+from muster.model.resources import NOTHING, Resources, total
 from muster.sim.integral import Integral, utilisation
-from muster.state.pools import KINDS, PoolTable, Standing, held_by_pool
+from muster.state.pools import PoolTable, held_by_pool, told
 from muster.state.state import State
 
 Pools = dict[str, Any]
@@ -69,28 +68,3 @@ class PoolUse:
         lives = {called(name): life for name, life in sorted(self._lives.items())}
         mean = {name: utilisation(life.held, life.there, life.lived_ms) for name, life in lives.items()}
         return {name: {"utilisation": mean.get(name, {}), **now.get(name, {})} for name in {**now, **mean}}
-
-
-def told(table: PoolTable) -> Pools:
-    """The table as JSON: Kubernetes quantities, and None where there is no limit."""
-    return {
-        called(name): {
-            "preemption": table.pools[name].preempts,
-            "borrowing": table.pools[name].borrows,
-            "sharing": table.pools[name].shares,
-            "resources": {kind: _row(standing, table.total, kind) for kind in KINDS},
-        }
-        for name, standing in table.standings.items()
-    }
-
-
-def _row(standing: Standing, everywhere: Standing, kind: str) -> dict[str, str | None]:
-    columns = {column.name: getattr(standing, column.name) for column in fields(Standing)}
-    return {
-        name: _amount(KINDS[kind], amounts) for name, amounts in {**columns, "total": everywhere.allocatable}.items()
-    }
-
-
-def _amount(name: str, amounts: Resources) -> str | None:
-    amount = amounts.get(name)
-    return None if name == PODS and amount >= NO_POD_LIMIT else format_amount(name, amount)

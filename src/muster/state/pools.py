@@ -6,13 +6,15 @@ Pure: a snapshot in, a table out. Amounts are resources with one more dimension,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Running, Task, resources_of
-from muster.model.nodes import Node
-from muster.model.pools import Pool
-from muster.model.resources import CPU, GPU, MEMORY, NOTHING, PODS, Resources, total
+from muster.model.nodes import NO_POD_LIMIT, Node
+from muster.model.policy import Policy, Preemption
+from muster.model.pools import Pool, called
+from muster.model.resources import CPU, GPU, MEMORY, NOTHING, PODS, Resources, format_amount, total
 from muster.model.snapshot import Snapshot
 
 NODES = "nodes"
@@ -67,7 +69,14 @@ def pool_table(snapshot: Snapshot) -> PoolTable:
             borrowed=_on(held.abroad(name)),
             pending=pending.get(name, NOTHING),
         )
+    return tabled(fleet, snapshot.policy, standings)
+
+
+def tabled(fleet: Fleet, policy: Policy, standings: Mapping[str, Standing]) -> PoolTable:
+    """The table of pools that stand so. Where nobody may be evicted at all, no pool preempts."""
     pools = {name: part.pool for name, part in fleet.parts.items()}
+    if policy.preemption is not Preemption.ON:
+        pools = {name: replace(pool, preempts=False) for name, pool in pools.items()}
     return PoolTable(pools=pools, standings=standings, total=_sum(standings.values()))
 
 
@@ -146,3 +155,31 @@ def _on(by_node: Mapping[str, Resources]) -> Resources:
 def _sum(standings: Iterable[Standing]) -> Standing:
     rows = list(standings)
     return Standing(**{column.name: total(getattr(row, column.name) for row in rows) for column in fields(Standing)})
+
+
+# --- as JSON ----------------------------------------------------------------------------------
+
+
+def told(table: PoolTable) -> dict[str, Any]:
+    """The table as JSON: Kubernetes quantities, and None where there is no limit."""
+    return {
+        called(name): {
+            "preemption": table.pools[name].preempts,
+            "borrowing": table.pools[name].borrows,
+            "sharing": table.pools[name].shares,
+            "resources": {kind: _row(standing, table.total, kind) for kind in KINDS},
+        }
+        for name, standing in table.standings.items()
+    }
+
+
+def _row(standing: Standing, everywhere: Standing, kind: str) -> dict[str, str | None]:
+    columns = {column.name: getattr(standing, column.name) for column in fields(Standing)}
+    return {
+        name: _amount(KINDS[kind], amounts) for name, amounts in {**columns, "total": everywhere.allocatable}.items()
+    }
+
+
+def _amount(name: str, amounts: Resources) -> str | None:
+    amount = amounts.get(name)
+    return None if name == PODS and amount >= NO_POD_LIMIT else format_amount(name, amount)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.devcluster import must_have_extra
 from muster.cli.remote.completing import complete_clusters, complete_nodes, complete_pools
 from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
 
@@ -33,19 +34,37 @@ def clusters(
 
 
 def pools(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
+    output: Output = Format.TABLE,
+    kube: Annotated[
+        bool, typer.Option("--kube", help="Those of a Kubernetes cluster, found as kubectl does; no server is asked.")
+    ] = False,
+    kubeconfig: Annotated[str, typer.Option(metavar="FILE", help="How to reach that cluster; as --kube.")] = "",
+    kube_context: Annotated[str, typer.Option(metavar="NAME", help="Which context of the kubeconfig; as --kube.")] = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
 ) -> None:
-    """List pools: their nodes, and what is allowed there.
+    """List pools: their nodes, and what is allowed there; of a Kubernetes cluster, what each has, uses and lends.
 
     Example: muster pools
 
-    Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
+    Example: muster pools --kube
+
+    Example: muster pools --kubeconfig ~/.kube/config -o json
+
+    Exit codes: 0 fine, 1 the server or the cluster refused, 2 bad input, 3 it cannot be reached, 130 interrupted.
     """
+    where = Where(output, server, token_file, context)
+    if kube or kubeconfig or kube_context:
+        must_have_extra()
+        from muster.cli.kubepools import Cluster, run
+
+        sys.exit(run(Cluster(kubeconfig, kube_context), where))
     from muster.cli.remote.asking import asked
     from muster.cli.remote.tables import show_pools
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.pools, show_pools))
+    sys.exit(asked(where, asking.pools, show_pools))
 
 
 @pool_group.command("set")

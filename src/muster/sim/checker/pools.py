@@ -24,11 +24,7 @@ class Pools:
 
     def _pool_of(self, node: Node) -> str:
         """The one pool whose selector matches the node's labels, if there is just one."""
-        matching = [
-            name
-            for name, pool in self._pools.items()
-            if pool.selector and all(node.labels.get(key) == value for key, value in pool.selector.items())
-        ]
+        matching = [name for name, pool in self._pools.items() if _selects(pool, node)]
         return matching[0] if len(matching) == 1 else DEFAULT
 
     def holding(self, tasks: tuple[Task, ...]) -> set[str]:
@@ -60,3 +56,13 @@ class Pools:
         if pool != DEFAULT:
             return self._pools[pool].preempts
         return not any(cluster in clusters for clusters in self._in.values())
+
+
+def _selects(pool: Pool, node: Node) -> bool:
+    """Whether the node meets every demand of a pool that has any."""
+    met = [node.labels.get(key) == value for key, value in pool.selector.items()]
+    for demand in pool.expressions:
+        is_there, is_listed = demand.key in node.labels, node.labels.get(demand.key) in demand.values
+        answers = {"In": is_listed, "NotIn": not is_listed, "Exists": is_there, "DoesNotExist": not is_there}
+        met.append(answers[demand.operator])
+    return bool(met) and all(met)

@@ -1,0 +1,103 @@
+"""Pools as Kubernetes has them: what an object asks for becomes an event, and what is counted becomes its status.
+
+The pool `default` is an object too, so that its status has a place; it has no settings, and is nobody's to make: the
+scheduler does (ai-scheduler-pools.md; docs/adr/0045-kubernetes-pools.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from muster.kubernetes.batches import Batches
+from muster.kubernetes.cache import Change
+from muster.kubernetes.kinds import Kind
+from muster.kubernetes.objects import LabelSelector, Meta, Read
+from muster.kubernetes.selectors import expression_of
+from muster.kubernetes.tally import Tally
+from muster.model import events as ev
+from muster.model import pools
+from muster.model.pools import DEFAULT_NAME
+from muster.state.pools import told
+from muster.state.state import State
+
+Status: TypeAlias = dict[str, Any]
+
+
+class PoolSpec(Read, frozen=True):
+    """Which nodes, and what is allowed there."""
+
+    node_selector: LabelSelector = LabelSelector()
+    disable_preemption: bool = False
+    disable_borrowing: bool = False
+    disable_sharing: bool = False
+    borrowing_pools: tuple[str, ...] = ()
+
+
+class Pool(Read, frozen=True):
+    """A Pool. What else its status says is nobody's business but who wrote it."""
+
+    metadata: Meta = Meta()
+    spec: PoolSpec = PoolSpec()
+    status: Status = msgspec.field(default_factory=dict)
+
+
+POOLS = Kind(type=Pool, plural="pools", version="v1alpha1", group="resource.aibee.cn", is_namespaced=False)
+
+
+def pool_of(it: Pool) -> pools.Pool:
+    """The pool as the engine knows it."""
+    selector = it.spec.node_selector
+    return pools.Pool(
+        name=it.metadata.name,
+        selector=selector.match_labels,
+        expressions=tuple(map(expression_of, selector.match_expressions)),
+        shares=not it.spec.disable_sharing,
+        borrows=not it.spec.disable_borrowing,
+        preempts=not it.spec.disable_preemption,
+        borrows_from=tuple(_known(name) for name in it.spec.borrowing_pools),
+    )
+
+
+def _known(name: str) -> str:
+    return pools.DEFAULT_POOL if name == DEFAULT_NAME else name
+
+
+def is_asked_anew(change: Change[Pool]) -> bool:
+    """Whether the change is more than a status."""
+    if change.before is None or change.after is None:
+        return True
+    return change.before.spec != change.after.spec
+
+
+class Pools:
+    """The objects there are, and a tally of what they stand for. Batches have the news."""
+
+    def __init__(self, batches: Batches) -> None:
+        self.tally = Tally()
+        self._batches = batches
+        self._there: dict[str, Pool] = {}
+
+    def hear(self, change: Change[Pool]) -> None:
+        """A Pool was made, changed or deleted."""
+        it = change.after or change.before
+        assert it is not None
+        name = it.metadata.name
+        self._there.pop(name, None)
+        if change.after is not None:
+            self._there[name] = change.after
+        if name == DEFAULT_NAME:
+            return
+        if change.after is None:
+            self._batches.news.append(ev.PoolDeleted(pool=name))
+        else:
+            self._batches.news.append(ev.PoolSet(pool=pool_of(change.after)))
+
+    def statuses(self, state: State) -> dict[str, Status]:
+        """What the status of each Pool is as of the last turn, by its name; `default` is always among them."""
+        table = told(self.tally.table(state.fleet, state.policy))
+        return {name: {"observedGeneration": self._generation(name), **standing} for name, standing in table.items()}
+
+    def _generation(self, name: str) -> int:
+        return self._there[name].metadata.generation if name in self._there else 1
