@@ -83,8 +83,8 @@ class Told:
         group = {"metadata": {"name": name, "namespace": "team"}, "spec": {"schedulingPolicy": policy}}
         self.world.register.hear_native_group(Change(None, msgspec.convert(group, NativeGroup)))
 
-    def priority_class(self, name: str, value: int) -> None:
-        found = msgspec.convert({"metadata": {"name": name}, "value": value}, PriorityClass)
+    def priority_class(self, name: str, value: int, **more: Any) -> None:
+        found = msgspec.convert({"metadata": {"name": name}, "value": value, **more}, PriorityClass)
         self.world.register.hear_class(Change(None, found))
 
     def volume(self, name: str, *, on: str) -> None:
@@ -112,6 +112,11 @@ class Told:
     def ends(self, name: str) -> None:
         pod = self.pods[name]
         self._tell(name, msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Succeeded")))
+
+    def becomes(self, name: str, status: dict[str, Any]) -> None:
+        """The status of a pod is another."""
+        pod = self.pods[name]
+        self._tell(name, msgspec.structs.replace(pod, status=msgspec.convert(status, type(pod.status))))
 
     def is_bound(self, name: str, node: str, at: str = CREATED) -> None:
         pod = self.pods[name]

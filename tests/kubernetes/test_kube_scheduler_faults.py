@@ -6,60 +6,21 @@ import asyncio
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 import pytest
 from cutting import Cutting
 from kube import MUSTER, PATIENCE_S, a_client, kept, run
-from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
+from scheduling import CPU, LEASE, QUICK, a_scheduler, access_to, refused, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
-from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import LEASES, LeadLost, Lease, Times
-from muster.kubernetes.errors import Forbidden, Invalid
-from muster.kubernetes.kinds import PODS, Kind, Scope
-from muster.kubernetes.objects import Key, Plain
+from muster.kubernetes.kinds import PODS, Scope
+from muster.kubernetes.objects import Key
 from muster.kubernetes.orders import Orders
-
-POLICIES, BINDINGS = (
-    Kind(type=Plain, plural=plural, version="v1", group="admissionregistration.k8s.io", is_namespaced=False)
-    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-)
-
-
-@asynccontextmanager
-async def unbindable(client: Client, here: Space, name: str) -> AsyncIterator[None]:
-    """While the block runs, the API server refuses to bind pods of this name."""
-    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}]
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": rules},
-        "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "not this one"}],
-    }
-    await client.create(POLICIES, {"metadata": {"name": here.name}, "spec": spec})
-    bound = {"policyName": here.name, "validationActions": ["Deny"]}
-    await client.create(BINDINGS, {"metadata": {"name": here.name}, "spec": bound})
-    await _refuses(client, here, name)
-    try:
-        yield
-    finally:
-        await client.delete(BINDINGS, here.name)
-        await client.delete(POLICIES, here.name)
-
-
-async def _refuses(client: Client, here: Space, name: str) -> None:
-    """Policies are taken up by and by: ask until this one is, without binding anything."""
-    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-0"}}
-    path = PODS.path(here.name, name, "binding")
-    while True:
-        try:
-            await client.request("POST", path, body=body, query={"dryRun": "All"})
-        except (Forbidden, Invalid):
-            return
 
 
 def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_that_completes_it(
@@ -68,7 +29,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_t
     async def story() -> None:
         async with space(schedulable) as here:
             names = await here.gang("train", 3, cpu=2)
-            async with unbindable(here.client, here, "train-2"):
+            async with refused(here, "binding", "train-2"):
                 with scheduler_process(schedulable) as process:
                     await here.are_bound("train-0", "train-1")
                     process.send_signal(signal.SIGKILL)

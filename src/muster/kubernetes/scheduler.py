@@ -21,6 +21,7 @@ from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
+from muster.kubernetes.disruptions import DISRUPTION_BUDGETS
 from muster.kubernetes.election import Election, LeadLost
 from muster.kubernetes.errors import KubernetesError, NotFound
 from muster.kubernetes.groups import NATIVE_GROUPS, PLUGIN_GROUPS, PRIORITY_CLASSES, SCHEDULING_SPECS
@@ -192,6 +193,7 @@ class Scheduler:
             self._cache(VOLUMES, around.hear_volume),
             self._cache(STORAGE_CLASSES, around.hear_class),
             self._cache(CSI_NODES, around.hear_driver),
+            self._cache(DISRUPTION_BUDGETS, world.disruptions.hear),
         ]
         optional: list[Cache[Any]] = [
             self._cache(SCHEDULING_SPECS, register.hear_spec),

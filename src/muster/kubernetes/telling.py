@@ -99,7 +99,7 @@ class Teller:
                 "status": "False",
                 "reason": said.reason,
                 "message": said.message,
-                "lastTransitionTime": _now(),
+                "lastTransitionTime": now(),
             }
             # With its version: one that was bound meanwhile must not be told that it waits.
             body = {
@@ -161,7 +161,8 @@ def _condition(pod: Pod) -> tuple[Said, int] | None:
     return None
 
 
-def _now() -> str:
+def now() -> str:
+    """As a condition writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -16,6 +16,7 @@ from muster.kubernetes import objects
 from muster.kubernetes.asks import ask_of
 from muster.kubernetes.batches import CLUSTER, Batch, Batches, Member, Unit
 from muster.kubernetes.cache import Change
+from muster.kubernetes.disruptions import Disruptions, gives_way
 from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged, bound_ms, created_ms
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
@@ -49,6 +50,7 @@ class World:
         self._run = Run(State(policy), _until_told)
         self._nodes: dict[str, Node] = {}
         self.surroundings = Surroundings(self._nodes)
+        self.disruptions = Disruptions(self.register.members)
         self._foreign = Foreign()
         self._on: dict[str, set[str]] = {}  # uids of ours by node
         self._leaving: dict[str, set[str]] = {}  # uids by node
@@ -128,6 +130,7 @@ class World:
             self.surroundings.put(pod, member.node)
         if member.task is None:
             self.register.dirty[member.gang] = None
+        self.disruptions.touch(member)
 
     def _forget(self, member: Member) -> None:
         self._return(member)
@@ -191,6 +194,7 @@ class World:
         self._arrange_all(now_ms)
         self._give_up(now_ms, orders)
         self._arrange_all(now_ms)
+        self.batches.news += self.disruptions.news()
         news, self.batches.news = self.batches.news, []
         for event in news:
             self._run.expect(now_ms, event)
@@ -261,6 +265,7 @@ class World:
         member.is_leaving = True
         self._leaving.setdefault(member.node, set()).add(member.uid)
         self.batches.news += self._foreign.put(member.uid, member.node, member.ask.request.resources)
+        self.disruptions.touch(member)
         orders.evictions.append(Eviction(member.uid, member.pod.metadata.key, why, now_ms + EVICTION_MS))
 
     def _stop_leaving(self, member: Member) -> None:
@@ -270,6 +275,7 @@ class World:
             if not self._leaving[member.node]:
                 del self._leaving[member.node]
             self.batches.news += self._foreign.remove(member.uid)
+            self.disruptions.touch(member)
 
     def _return(self, member: Member) -> None:
         """A pod has no place any more."""
@@ -291,6 +297,7 @@ class World:
             self._stand_no_more(member)
         else:
             self._stand(member)
+        self.disruptions.touch(member)
 
     # -- gangs -----------------------------------------------------------------------------------------------
 
@@ -336,19 +343,24 @@ class World:
         for unit in (*units, *(Unit((member,)) for member in found[first:])):
             self.surroundings.keep_apart(unit.members)
             self.batches.adopt(gang, unit, terms, self._nodes)
+        for member in found:
+            self.disruptions.touch(member)
 
     def _note_half(
         self, gang: Gang, placed: Sequence[Member], missing: Sequence[Member], now_ms: int, terms: Terms
     ) -> None:
-        """A gang of which a part is bound while the rest was there is completed in time, or undone.
+        """A gang of which a part is bound while the rest was there is completed in time, or undone. So is one of which
+        a part was evicted, while the rest was to follow and could not.
 
-        One that was bound whole and lost pods later is its controller's business.
+        One that was bound whole and lost pods in another way is its controller's business.
         """
-        if (
+        was_there = (
             placed
             and missing
             and max(created_ms(it.pod) for it in missing) <= max(bound_ms(it.pod, now_ms) for it in placed)
-        ):
+        )
+        is_evicted = len(placed) < terms.least and any(gives_way(it.pod) for it in placed)
+        if was_there or is_evicted:
             self._halves.setdefault(gang, now_ms + terms.timeout_ms)
         else:
             self._halves.pop(gang, None)
