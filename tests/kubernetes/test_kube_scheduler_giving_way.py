@@ -112,7 +112,7 @@ def test_killed_when_half_of_a_gang_was_evicted_it_is_followed_by_one_that_evict
                     await here.when(lambda pods: "train-0" not in pods)
                     process.send_signal(signal.SIGKILL)
                     process.wait()
-            assert set(here.bound()) == {"train-1"}
+            assert "train-1" in here.bound()
             async with scheduler(access_to(schedulable)):
                 await here.are_bound("high")
                 await here.when(lambda pods: "train-1" not in pods)

@@ -21,24 +21,13 @@ from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
-from muster.kubernetes.disruptions import DISRUPTION_BUDGETS
 from muster.kubernetes.election import Election, LeadLost
 from muster.kubernetes.errors import KubernetesError, NotFound
-from muster.kubernetes.groups import NATIVE_GROUPS, PLUGIN_GROUPS, PRIORITY_CLASSES, SCHEDULING_SPECS
 from muster.kubernetes.hands import Hands
-from muster.kubernetes.kinds import (
-    CLAIMS,
-    CSI_NODES,
-    NAMESPACES,
-    NODES,
-    PODS,
-    STORAGE_CLASSES,
-    VOLUMES,
-    Kind,
-    T,
-)
+from muster.kubernetes.kinds import NODES, PODS, Kind, T
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.sources import needed_by, optional_for
 from muster.kubernetes.telling import Happened, Teller
 from muster.kubernetes.verdicts import Said, verdicts
 from muster.kubernetes.world import World
@@ -181,25 +170,10 @@ class Scheduler:
 
     async def _fill(self, running: _Running) -> None:
         """Have everything watched, and wait until it has been listed once."""
-        world, register, around = self.world, self.world.register, self.world.surroundings
-        nodes, pods = self._cache(NODES, world.hear_node), self._cache(PODS, world.hear_pod)
+        needed: list[Cache[Any]] = [self._cache(*source) for source in needed_by(self.world)]
+        nodes, pods = (next(it for it in needed if it.kind is kind) for kind in (NODES, PODS))
         pods.listen(self._forget_gone)
-        needed: list[Cache[Any]] = [
-            nodes,
-            pods,
-            self._cache(PRIORITY_CLASSES, register.hear_class),
-            self._cache(NAMESPACES, around.hear_namespace),
-            self._cache(CLAIMS, around.hear_claim),
-            self._cache(VOLUMES, around.hear_volume),
-            self._cache(STORAGE_CLASSES, around.hear_class),
-            self._cache(CSI_NODES, around.hear_driver),
-            self._cache(DISRUPTION_BUDGETS, world.disruptions.hear),
-        ]
-        optional: list[Cache[Any]] = [
-            self._cache(SCHEDULING_SPECS, register.hear_spec),
-            self._cache(PLUGIN_GROUPS, register.hear_plugin_group),
-            self._cache(NATIVE_GROUPS, register.hear_native_group),
-        ]
+        optional: list[Cache[Any]] = [self._cache(*source) for source in optional_for(self.world)]
         for cache in optional:
             if await self._is_served(cache.kind):
                 needed.append(cache)

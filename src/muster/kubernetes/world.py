@@ -170,6 +170,10 @@ class World:
         self._stop_leaving(member)
         self.register.dirty[member.gang] = None
 
+    def is_anyone_leaving(self, node: str) -> bool:
+        """Whether a pod that we evict is still there."""
+        return node in self._leaving
+
     # -- turns -----------------------------------------------------------------------------------------------
 
     def next_ms(self) -> int | None:
