@@ -113,7 +113,7 @@ def test_killed_when_half_of_a_gang_was_evicted_it_is_followed_by_one_that_evict
                     process.send_signal(signal.SIGKILL)
                     process.wait()
             assert "train-1" in here.bound()
-            async with scheduler(access_to(schedulable)):
+            async with scheduler(access_to(schedulable), lease="after"):  # need not wait until that of the dead is over
                 await here.are_bound("high")
                 await here.when(lambda pods: "train-1" not in pods)
 
