@@ -21,6 +21,7 @@ from muster.kubernetes.election import LEASES, LeadLost, Lease, Times
 from muster.kubernetes.kinds import PODS, Scope
 from muster.kubernetes.objects import Key
 from muster.kubernetes.orders import Orders
+from muster.model.policy import Policy
 
 
 def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_that_completes_it(
@@ -164,6 +165,32 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
 
                 await leases.until(is_renewed)
                 may_end.set()
+                await here.are_bound("a")
+
+    run(story())
+
+
+def test_kernels_are_compiled_before_the_lease_is_taken(schedulable: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they are, the lease is free for others; what takes so long here is whether the test lets it end."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def warm_up(_: Policy) -> None:
+        has_begun.set()
+        assert may_end.wait(PATIENCE_S)
+
+    monkeypatch.setattr("muster.kubernetes.scheduler.is_worth_it", lambda nodes, _: nodes >= 2)
+    monkeypatch.setattr("muster.kubernetes.scheduler.warm_up", warm_up)
+
+    async def story() -> None:
+        async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
+            await here.pod("a")
+            async with scheduler(access_to(schedulable), "cold", lease="cold"):
+                await asyncio.to_thread(has_begun.wait)
+                assert (LEASE, "cold") not in leases.objects
+                may_end.set()
+                await leases.until(
+                    lambda there: (LEASE, "cold") in there and there[LEASE, "cold"].spec.holder_identity == "cold"
+                )
                 await here.are_bound("a")
 
     run(story())

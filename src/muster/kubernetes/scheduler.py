@@ -1,6 +1,6 @@
 """`muster kube-scheduler`: watch a cluster, take turns, bind and evict.
 
-    win the lease → fill the caches → turn → carry out → wait for news → turn …
+    compile → win the lease → fill the caches → turn → carry out → wait for news → turn …
 
 Caches are filled after the lease was won: their lists then hold all that the leader before us did. Whoever loses the
 lease ends, and is started again by whatever runs it.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
+from threading import Thread
 from time import monotonic, time
 from typing import Any
 
@@ -30,6 +32,7 @@ from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.sources import needed_by, optional_for
 from muster.kubernetes.telling import Happened, Teller
 from muster.kubernetes.verdicts import Said, verdicts
+from muster.kubernetes.warming import is_worth_it, warm_up
 from muster.kubernetes.world import World
 from muster.model.policy import Policy
 
@@ -45,7 +48,7 @@ class Scheduler:
     """One scheduler. `run` until `stop`."""
 
     def __init__(self, client: Client, election: Election, policy: Policy, identity: str) -> None:
-        self._client, self._election = client, election
+        self._client, self._election, self._policy = client, election, policy
         self._now_ms = 0
         self._news, self._told_to_end = asyncio.Event(), asyncio.Event()
         self._heard: list[Callable[[], None]] = []  # what the next turn begins with
@@ -66,8 +69,9 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until told to end; LeadLost if somebody else leads."""
-        if not await self._until_told_to_end(self._election.win()):
-            return
+        for work in (self._warm_up, self._election.win):
+            if not await self._until_told_to_end(work()):
+                return
         log.info("leading")
         works = [self._schedule(), self._election.keep(), self._teller.run()]
         tasks = [asyncio.ensure_future(work) for work in works]
@@ -82,6 +86,18 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._election.give_back()
+
+    async def _warm_up(self) -> None:
+        """Compile before leading, not in the first turn: whoever leads meanwhile goes on, and nobody waits for us."""
+        try:
+            nodes, pods = await self._client.count(NODES), await self._client.count(PODS)
+        except KubernetesError as err:  # whoever cannot be asked now will be asked for the lease
+            log.warning("how large the cluster is was not to be found out: %s", err)
+            return
+        if is_worth_it(nodes, pods):
+            began = monotonic()
+            await in_thread(partial(warm_up, self._policy))
+            log.info("ready to lead after %.1f s for the kernels", monotonic() - began)
 
     async def _until_told_to_end(self, work: Coroutine[Any, Any, None]) -> bool:
         """Whether the work was done before."""
@@ -248,3 +264,22 @@ class _Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def in_thread(work: Callable[[], None]) -> None:
+    """Do it beside; whoever gives up does not wait for its end, nor does the process when it ends."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as err:
+            failure.append(err)
+        with suppress(RuntimeError):  # nobody waits any more
+            loop.call_soon_threadsafe(done.set)
+
+    Thread(target=run, daemon=True).start()
+    await done.wait()
+    if failure:
+        raise failure[0]

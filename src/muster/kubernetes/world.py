@@ -39,15 +39,18 @@ SHORTEST_RETRY_MS, LONGEST_RETRY_MS = 1_000, 60_000  # after a bind was refused
 
 
 class World:
-    """Everything the scheduler knows. Tell it what happened (`hear_…`), then take a `turn`."""
+    """Everything the scheduler knows. Tell it what happened (`hear_…`), then take a `turn`.
 
-    def __init__(self, policy: Policy) -> None:
+    `ahead`: how many jobs are to come, if that is known.
+    """
+
+    def __init__(self, policy: Policy, *, ahead: int = 0) -> None:
         self.register = Register()
         self.waiting: dict[str, Member] = {}  # those without a place, by uid
         self._minding: dict[str, Member] = {}  # those of them whose asks depend on more than themselves
         self.batches = Batches(news=[ev.ClusterSet(cluster=Cluster(name=CLUSTER))])
         self.plan = Plan(now_ms=0)
-        self._run = Run(State(policy), _until_told)
+        self._run = Run(State(policy), _until_told, ahead=ahead)
         self._nodes: dict[str, Node] = {}
         self.surroundings = Surroundings(self._nodes)
         self.disruptions = Disruptions(self.register.members)
