@@ -196,6 +196,41 @@ def test_kernels_are_compiled_before_the_lease_is_taken(schedulable: Cluster, mo
     run(story())
 
 
+def test_two_leaders_with_different_leases_bind_nothing_twice_and_heal_a_node_that_both_filled(
+    schedulable: Cluster,
+) -> None:
+    """The first decides where `b` goes, and is held up until the second has put `a` there."""
+
+    async def story() -> None:
+        async with space(schedulable) as here:
+            await here.pod("other", 3, schedulerName="nobody", nodeName="node-1")
+            has_decided, may_end = threading.Event(), threading.Event()
+            async with scheduler(access_to(schedulable), "first", lease="first") as first:
+                turn = first.world.turn
+
+                def long_turn(now_ms: int) -> Orders:
+                    orders = turn(now_ms)
+                    if orders.binds:
+                        has_decided.set()
+                        assert may_end.wait(PATIENCE_S)
+                    return orders
+
+                first.world.turn = long_turn  # type: ignore[method-assign]
+                await here.pod("b", 3)
+                await asyncio.to_thread(has_decided.wait)
+                await here.pod("a", 3, priorityClassName="system-cluster-critical")
+                async with scheduler(access_to(schedulable), "second", lease="second"):
+                    assert await here.are_bound("a") == {"a": "node-0"}
+                    may_end.set()
+                    await here.when(lambda pods: "b" not in pods)
+                    assert max((await here.held()).values()) <= CPU * 1000
+                    await here.pod("c", 1)
+                    await here.are_bound("c")
+                    assert set(here.bound()) == {"other", "a", "c"}
+
+    run(story())
+
+
 def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: Cluster) -> None:
     """One in thirty pieces meets trouble: answers to binds are lost, watches break, renewals fail."""
 

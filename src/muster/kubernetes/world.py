@@ -16,8 +16,10 @@ from muster.kubernetes import objects
 from muster.kubernetes.asks import ask_of
 from muster.kubernetes.batches import CLUSTER, Batch, Batches, Member, Unit
 from muster.kubernetes.cache import Change
-from muster.kubernetes.disruptions import Disruptions, gives_way
-from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged, bound_ms, created_ms
+from muster.kubernetes.crowding import Crowding
+from muster.kubernetes.disruptions import Disruptions
+from muster.kubernetes.halves import is_half
+from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
@@ -57,6 +59,7 @@ class World:
         self._foreign = Foreign()
         self._on: dict[str, set[str]] = {}  # uids of ours by node
         self._leaving: dict[str, set[str]] = {}  # uids by node
+        self._crowding = Crowding()
         self._unsent: dict[str, int] = {}  # jobs whose binds wait for those who leave, and until when
         self._halves: dict[Gang, int] = {}  # gangs of which only a part is bound, and until when they may be
         self._retries: dict[Gang, int] = {}  # when to look at gangs again of which a bind was refused
@@ -90,7 +93,7 @@ class World:
         if self._nodes.pop(name, None) is None:
             return
         self.register.look_at(self._on.get(name, ()))
-        for member in [self.register.members[uid] for uid in sorted(self._on.get(name, ()))]:
+        for member in self._ours_on(name):
             if member.job in self._unsent:
                 self._undo(self.batches.by_id[member.job])
             else:
@@ -115,6 +118,8 @@ class World:
 
     def _hear_ours(self, pod: Pod, *, is_there: bool) -> None:
         member = self.register.members.get(pod.metadata.uid)
+        if member is not None and pod.spec.node_name not in ("", member.node):
+            self._crowding.suspect(pod.spec.node_name)
         if not is_there:
             if member is not None:
                 self._forget(member)
@@ -200,6 +205,7 @@ class World:
         self.register.dirty.update((gang, None) for gang in self.surroundings.ask_again(minding.values()))
         self._arrange_all(now_ms)
         self._give_up(now_ms, orders)
+        self._thin_out(now_ms, orders)
         self._arrange_all(now_ms)
         self.batches.news += self.disruptions.news()
         news, self.batches.news = self.batches.news, []
@@ -247,6 +253,17 @@ class World:
                 self.batches.leave(member)
                 self._drive_out(member, "its gang could not be completed in time", now_ms, orders)
             self.register.dirty[gang] = None
+
+    def _thin_out(self, now_ms: int, orders: Orders) -> None:
+        """Nodes that somebody else put pods on may hold more than they have."""
+        going = self._crowding.going(self._nodes, self._foreign.held, self._ours_on)
+        for member in list(going):
+            self.batches.leave(member)
+            self._drive_out(member, f"{member.node} holds more than it has: others bind pods too", now_ms, orders)
+            self.register.dirty[member.gang] = None
+
+    def _ours_on(self, node: str) -> list[Member]:
+        return [self.register.members[uid] for uid in sorted(self._on.get(node, ()))]
 
     def _undo(self, batch: Batch) -> None:
         """A start of which nothing was sent did not happen: its pods stand in line again."""
@@ -339,7 +356,10 @@ class World:
         late = [member.retry_ms for member in waiting if member.retry_ms > now_ms]
         if late:
             self._retries[gang] = max(late) if together else min(late)
-        self._note_half(gang, placed, together, now_ms, terms)
+        if is_half(placed, together, terms.least, now_ms):
+            self._halves.setdefault(gang, now_ms + terms.timeout_ms)
+        else:
+            self._halves.pop(gang, None)
 
     def _adopt(self, gang: Gang, found: Sequence[Member], terms: Terms) -> None:
         if not found:
@@ -352,25 +372,6 @@ class World:
             self.batches.adopt(gang, unit, terms, self._nodes)
         for member in found:
             self.disruptions.touch(member)
-
-    def _note_half(
-        self, gang: Gang, placed: Sequence[Member], missing: Sequence[Member], now_ms: int, terms: Terms
-    ) -> None:
-        """A gang of which a part is bound while the rest was there is completed in time, or undone. So is one of which
-        a part was evicted, while the rest was to follow and could not.
-
-        One that was bound whole and lost pods in another way is its controller's business.
-        """
-        was_there = (
-            placed
-            and missing
-            and max(created_ms(it.pod) for it in missing) <= max(bound_ms(it.pod, now_ms) for it in placed)
-        )
-        is_evicted = len(placed) < terms.least and any(gives_way(it.pod) for it in placed)
-        if was_there or is_evicted:
-            self._halves.setdefault(gang, now_ms + terms.timeout_ms)
-        else:
-            self._halves.pop(gang, None)
 
 
 def _may_start(member: Member) -> bool:
