@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -87,11 +87,11 @@ class Told:
         found = msgspec.convert({"metadata": {"name": name}, "value": value, **more}, PriorityClass)
         self.world.register.hear_class(Change(None, found))
 
-    def volume(self, name: str, *, on: str) -> None:
+    def volume(self, name: str, *, on: str, modes: Sequence[str] = ()) -> None:
         """A claim that is bound to a volume of one node."""
         bound = {"pv.kubernetes.io/bind-completed": "yes"}
         meta = {"name": name, "namespace": "team", "annotations": bound}
-        claim = {"metadata": meta, "spec": {"volumeName": name}, "status": {"phase": "Bound"}}
+        claim = {"metadata": meta, "spec": {"volumeName": name, "accessModes": modes}, "status": {"phase": "Bound"}}
         here = {"key": "metadata.name", "operator": "In", "values": [on]}
         affinity = {"required": {"nodeSelectorTerms": [{"matchFields": [here]}]}}
         volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": affinity}}

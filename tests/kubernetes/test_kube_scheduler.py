@@ -20,7 +20,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.groups import NATIVE_GROUPS
-from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
+from muster.kubernetes.kinds import CLAIMS, NODES, PODS, STORAGE_CLASSES, Kind, Scope
 from muster.kubernetes.objects import Meta, Plain
 from muster.kubernetes.telling import EVENTS
 
@@ -192,8 +192,11 @@ def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> N
         async with space(schedulable) as here, scheduler(access_to(schedulable)):
             await here.pod("a", tolerations=[{"key": "x", "operator": "Exists"}], volumes=[CLAIM])
             assert (await here.says("a")).reason == "VOLUME_MISSING"
-            spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}}
-            await here.client.create(CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, here.name)
+            late = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+            await here.client.create(STORAGE_CLASSES, {"metadata": {"name": here.name}, **late})
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            claim = {"metadata": {"name": "data"}, "spec": {**spec, "storageClassName": here.name}}
+            await here.client.create(CLAIMS, claim, here.name)
             await here.when(lambda pods: _reason(pods["a"]) == "UNSUPPORTED")
             await here.pod("b")
             await here.are_bound("b")
@@ -203,7 +206,7 @@ def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> N
     reason, message = run(story())
 
     assert reason == "UNSUPPORTED"
-    assert "ReadWriteOncePod" in message
+    assert "WaitForFirstConsumer" in message
 
 
 def test_pods_that_keep_away_from_each_other_are_on_a_node_each(schedulable: Cluster) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from muster.kubernetes.asks import Ask, ask_of
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Change, keep
+from muster.kubernetes.claims import Users
 from muster.kubernetes.jobs import Gang, Hold
 from muster.kubernetes.neighbours import Neighbours, minds_neighbours
 from muster.kubernetes.objects import Key, Plain, Pod
@@ -31,7 +32,14 @@ class Surroundings:
         self._volumes: dict[Key, PersistentVolume] = {}
         self._classes: dict[Key, StorageClass] = {}
         self._drivers: dict[Key, CsiNode] = {}
-        self._there = Volumes(claims=self._claims, volumes=self._volumes, classes=self._classes, drivers=self._drivers)
+        self._users = Users()
+        self._there = Volumes(
+            claims=self._claims,
+            volumes=self._volumes,
+            classes=self._classes,
+            drivers=self._drivers,
+            users=self._users,
+        )
 
     # -- what caches tell ------------------------------------------------------------------------------------
 
@@ -67,16 +75,20 @@ class Surroundings:
     def put(self, pod: Pod, node: str) -> None:
         """A pod is on a node, or will be."""
         self._neighbours.put(pod, node)
+        self._users.put(pod)
         self.has_changed = True
 
     def remove(self, pod: Pod) -> None:
         """A pod is on no node any more."""
         self._neighbours.remove(pod.metadata.key)
+        self._users.remove(pod)
         self.has_changed = True
 
     def refuses(self, members: Iterable[Member]) -> bool:
         """Whether one of these may not go where it is placed, now that those before it will be there."""
         members = [member for member in members if member.task is not None]
+        if any(self._users.besides(it.pod, claim) for it in members for claim in self._there.for_one_pod(it.pod)):
+            return True
         try:
             for member in members:
                 assert member.task is not None
@@ -111,7 +123,10 @@ class Surroundings:
                 yield member.gang
 
     def hold(self, unit: Sequence[Member]) -> Hold | None:
-        """Why pods cannot start together although each could: some of them mind where the others go."""
+        """Why pods cannot start together although each could: some mind where the others go, or what they use."""
+        claims = [claim for member in unit for claim in set(self._there.for_one_pod(member.pod))]
+        if len(set(claims)) < len(claims):
+            return Hold("UNSUPPORTED", "spec.volumes: pods that start together claim one ReadWriteOncePod volume")
         if self.keep_apart(unit):
             return None
         field = self._neighbours.among([member.pod for member in unit])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from muster.kubernetes.claims import Users, claim_name, claims_of
 from muster.kubernetes.objects import Disks, Key, Pod, Volume
 from muster.kubernetes.selectors import affinity_of
 from muster.kubernetes.storage import (
@@ -46,6 +47,12 @@ class Volumes:
     volumes: Mapping[Key, PersistentVolume] = field(default_factory=dict)
     classes: Mapping[Key, StorageClass] = field(default_factory=dict)
     drivers: Mapping[Key, CsiNode] = field(default_factory=dict)
+    users: Users = field(default_factory=Users)
+
+    def for_one_pod(self, pod: Pod) -> list[Key]:
+        """The claims of a pod that no other pod may use meanwhile."""
+        found = ((key, self.claims.get(key)) for key in claims_of(pod))
+        return [key for key, claim in found if claim is not None and _ONE_POD in claim.spec.access_modes]
 
     def has_limit(self, driver: str) -> bool:
         """Whether some node takes only so many volumes of this driver."""
@@ -82,12 +89,9 @@ def _ties_of(pod: Pod, volume: Volume, known: Volumes | None, path: str) -> Ties
         return Ties(unsupported=f"{path}.{disk}: how many a node has, and who shares them, is not counted")
     if volume.csi is not None and (known is None or known.has_limit(volume.csi.driver)):
         return Ties(unsupported=f"{path}.csi.driver: the volumes of {volume.csi.driver} on a node are not counted")
-    if volume.persistent_volume_claim is not None:
-        name, path = volume.persistent_volume_claim.claim_name, f"{path}.persistentVolumeClaim"
-    elif volume.ephemeral is not None:
-        name, path = f"{pod.metadata.name}-{volume.name}", f"{path}.ephemeral"
-    else:
+    if (name := claim_name(pod, volume)) is None:
         return FREE
+    path = f"{path}.{'persistentVolumeClaim' if volume.ephemeral is None else 'ephemeral'}"
     if known is None:
         return Ties(unsupported=f"{path}: claims of volumes are not honoured")
     claim = known.claims.get((pod.metadata.namespace, name))
@@ -95,13 +99,14 @@ def _ties_of(pod: Pod, volume: Volume, known: Volumes | None, path: str) -> Ties
         return Ties(waits=f"{path}: there is no claim {name}")
     if volume.ephemeral is not None and all(owner.uid != pod.metadata.uid for owner in claim.metadata.owner_references):
         return Ties(waits=f"{path}: the claim {name} belongs to another pod")
+    if _ONE_POD in claim.spec.access_modes:
+        for user in known.users.besides(pod, claim.metadata.key):
+            return Ties(waits=f"{path}: the claim {name} is {_ONE_POD}, and {'/'.join(user)} uses it")
     return _ties_of_claim(claim, known, path)
 
 
 def _ties_of_claim(claim: PersistentVolumeClaim, known: Volumes, path: str) -> Ties:
     name = claim.metadata.name
-    if _ONE_POD in claim.spec.access_modes:
-        return Ties(unsupported=f"{path}: the claim {name} is {_ONE_POD}, and who else uses it is not looked at")
     if not claim.is_bound:
         storage = known.classes.get(("", claim.spec.storage_class_name))
         waits_for_us = storage is not None and storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
