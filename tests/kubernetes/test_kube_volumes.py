@@ -35,7 +35,7 @@ def known(claim: str = CLAIM, volume: str = "spec: {}", limited: str = "few") ->
         claims={each.metadata.key: each for each in made},
         volumes={("", "v"): msgspec.convert(shape, PersistentVolume)},
         classes={each.metadata.key: each for each in classes},
-        drivers={("", "a"): msgspec.convert({"metadata": {"name": "a"}, "spec": drivers}, CsiNode)},
+        node_drivers={("", "a"): msgspec.convert({"metadata": {"name": "a"}, "spec": drivers}, CsiNode)},
     )
 
 
@@ -121,7 +121,7 @@ def used(volumes: Volumes, name: str) -> Volumes:
             known(claim="metadata: {name: data, namespace: ns}\nspec: {storageClassName: late}"),
             a_pod(),
             "",
-            f"{PATH}: the claim data is not bound, and WaitForFirstConsumer is not honoured",
+            f"{PATH}: the claim data is WaitForFirstConsumer, and volumes that are there already are not chosen",
             id="a claim that waits for its first consumer",
         ),
         pytest.param(known(claim=ONE_POD), a_pod(), "", "", id="a volume for one pod only, which nobody uses"),

@@ -29,7 +29,8 @@ class Ask:
     """A pod's demands. `priority` and `may_preempt` are those of its PriorityClass, as the API server resolved it.
 
     `gates`: until they are removed, its owners do not want it considered. `waits`: the field of which something is
-    not there yet, and what that is. `unsupported`: the field that we do not honour, and what of it.
+    not there yet, and what that is. `provisions`: claims whose volumes are made where it goes. `unsupported`: the field
+    that we do not honour, and what of it.
     """
 
     request: Request
@@ -38,6 +39,7 @@ class Ask:
     may_preempt: bool = True
     gates: tuple[str, ...] = ()
     waits: str = ""
+    provisions: tuple[objects.Key, ...] = ()
     unsupported: str = ""
 
 
@@ -66,6 +68,7 @@ def ask_of(pod: objects.Pod, neighbours: Neighbours | None = None, volumes: Volu
         may_preempt=may_preempt(pod.spec.preemption_policy),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
         waits=ties.waits,
+        provisions=ties.provisions,
         unsupported=unsupported,
     )
 

@@ -32,13 +32,16 @@ class Users:
         for claim in claims_of(pod):
             self._of.setdefault(claim, set()).add(pod.metadata.key)
 
-    def remove(self, pod: Pod) -> None:
-        """It does no more."""
+    def remove(self, pod: Pod) -> list[Key]:
+        """It does no more; the claims that nobody uses now."""
+        unused = []
         for claim in claims_of(pod):
             if (there := self._of.get(claim)) is not None:
                 there.discard(pod.metadata.key)
                 if not there:
                     del self._of[claim]
+                    unused.append(claim)
+        return unused
 
     def besides(self, pod: Pod, claim: Key) -> Iterable[Key]:
         """Other pods that use a claim."""

@@ -18,8 +18,9 @@ from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.client import STRATEGIC_PATCH, Client
 from muster.kubernetes.disruptions import BY_US, GIVES_WAY
 from muster.kubernetes.errors import BudgetForbids, Conflict, KubernetesError, NotFound, Refused, Unreachable
-from muster.kubernetes.kinds import PODS
-from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.kinds import CLAIMS, PODS
+from muster.kubernetes.orders import Bind, Eviction, Orders, Selection
+from muster.kubernetes.storage import SELECTED_NODE
 from muster.kubernetes.telling import now
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Hands:
         client: Client,
         clock_ms: Callable[[], int],
         may_act: Callable[[], bool],
-        settled: Callable[[Bind | Eviction, bool], None],
+        settled: Callable[[Bind | Eviction | Selection, bool], None],
     ) -> None:
         self._client, self._clock_ms, self._may_act, self._settled = client, clock_ms, may_act, settled
         self._tasks: set[asyncio.Task[None]] = set()
@@ -46,6 +47,8 @@ class Hands:
         """Begin; it goes on by itself."""
         for bind in orders.binds:
             self._binding[bind.uid] = self._begin(self._bind(bind))
+        for selection in orders.selections:
+            self._begin(self._select(selection))
         if orders.evictions:
             self._begin(self._drive_out(orders.evictions))
 
@@ -116,6 +119,26 @@ class Hands:
         if pod.spec.node_name:
             return pod.spec.node_name == bind.node
         return False if is_refused else None
+
+    # -- volumes -------------------------------------------------------------------------------------------------
+
+    async def _select(self, selection: Selection) -> None:
+        """Say where a volume is to be made, until that is said; twice does no harm."""
+        namespace, name = selection.key
+        body = {"metadata": {"uid": selection.uid, "annotations": {SELECTED_NODE: selection.node}}}
+        backoff = Backoff(self._client.random)
+        while self._may_act():
+            try:
+                await self._client.patch(CLAIMS, name, body, namespace)
+            except Refused as err:
+                log.info("no volume is to be made for %s/%s on %s: %s", namespace, name, selection.node, err)
+                self._settled(selection, False)
+                return
+            except KubernetesError:
+                await asyncio.sleep(backoff.wait_s())
+            else:
+                self._settled(selection, True)
+                return
 
     # -- evictions -----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from muster.kubernetes.errors import KubernetesError, NotFound
 from muster.kubernetes.hands import Hands
 from muster.kubernetes.kinds import NODES, PODS, Kind, T
 from muster.kubernetes.objects import Pod
-from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.orders import Bind, Eviction, Orders, Selection
 from muster.kubernetes.sources import needed_by, optional_for
 from muster.kubernetes.telling import Happened, Teller
 from muster.kubernetes.verdicts import Said, verdicts
@@ -168,8 +168,11 @@ class Scheduler:
         self._heard.append(what)
         self._news.set()
 
-    def _settled(self, order: Bind | Eviction, is_done: bool) -> None:
-        if isinstance(order, Eviction):
+    def _settled(self, order: Bind | Eviction | Selection, is_done: bool) -> None:
+        if isinstance(order, Selection):
+            if not is_done:
+                self._hear(partial(self.world.surroundings.provisioning.turn_down, order.key))
+        elif isinstance(order, Eviction):
             if not is_done:
                 self._hear(partial(self.world.stay, order))
         elif is_done:

@@ -10,6 +10,7 @@ from muster.kubernetes.disruptions import DISRUPTION_BUDGETS
 from muster.kubernetes.groups import NATIVE_GROUPS, PLUGIN_GROUPS, PRIORITY_CLASSES, SCHEDULING_SPECS
 from muster.kubernetes.kinds import (
     CLAIMS,
+    CSI_DRIVERS,
     CSI_NODES,
     NAMESPACES,
     NODES,
@@ -39,7 +40,8 @@ def needed_by(world: World) -> list[Source]:
         Source(CLAIMS, around.hear_claim),
         Source(VOLUMES, around.hear_volume),
         Source(STORAGE_CLASSES, around.hear_class),
-        Source(CSI_NODES, around.hear_driver),
+        Source(CSI_NODES, around.hear_node_drivers),
+        Source(CSI_DRIVERS, around.hear_driver),
         Source(DISRUPTION_BUDGETS, world.disruptions.hear),
     ]
 

@@ -15,7 +15,8 @@ from muster.kubernetes.claims import Users
 from muster.kubernetes.jobs import Gang, Hold
 from muster.kubernetes.neighbours import Neighbours, minds_neighbours
 from muster.kubernetes.objects import Key, Plain, Pod
-from muster.kubernetes.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.kubernetes.provisioning import Provisioning
+from muster.kubernetes.storage import CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.kubernetes.volumes import Volumes
 from muster.model.nodes import Node
 
@@ -31,13 +32,17 @@ class Surroundings:
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         self._volumes: dict[Key, PersistentVolume] = {}
         self._classes: dict[Key, StorageClass] = {}
-        self._drivers: dict[Key, CsiNode] = {}
+        self._node_drivers: dict[Key, CsiNode] = {}
+        self._drivers: dict[Key, CsiDriver] = {}
         self._users = Users()
+        self.provisioning = Provisioning(self._claims)
         self._there = Volumes(
             claims=self._claims,
             volumes=self._volumes,
             classes=self._classes,
+            node_drivers=self._node_drivers,
             drivers=self._drivers,
+            selected=self.provisioning.selected,
             users=self._users,
         )
 
@@ -45,6 +50,7 @@ class Surroundings:
 
     def hear_claim(self, change: Change[PersistentVolumeClaim]) -> None:
         """A claim appeared, changed or went."""
+        self.provisioning.hear(change)
         keep(self._claims, change)
         self.has_changed = True
 
@@ -58,8 +64,13 @@ class Surroundings:
         keep(self._classes, change)
         self.has_changed = True
 
-    def hear_driver(self, change: Change[CsiNode]) -> None:
+    def hear_node_drivers(self, change: Change[CsiNode]) -> None:
         """What drivers say about a node."""
+        keep(self._node_drivers, change)
+        self.has_changed = True
+
+    def hear_driver(self, change: Change[CsiDriver]) -> None:
+        """A driver appeared, changed or went."""
         keep(self._drivers, change)
         self.has_changed = True
 
@@ -76,18 +87,22 @@ class Surroundings:
         """A pod is on a node, or will be."""
         self._neighbours.put(pod, node)
         self._users.put(pod)
+        self.provisioning.put(pod, node)
         self.has_changed = True
 
     def remove(self, pod: Pod) -> None:
         """A pod is on no node any more."""
         self._neighbours.remove(pod.metadata.key)
-        self._users.remove(pod)
+        for claim in self._users.remove(pod):
+            self.provisioning.forget(claim)
         self.has_changed = True
 
     def refuses(self, members: Iterable[Member]) -> bool:
         """Whether one of these may not go where it is placed, now that those before it will be there."""
         members = [member for member in members if member.task is not None]
         if any(self._users.besides(it.pod, claim) for it in members for claim in self._there.for_one_pod(it.pod)):
+            return True
+        if self.provisioning.refuses(members):
             return True
         try:
             for member in members:
@@ -99,6 +114,12 @@ class Surroundings:
         finally:
             for member in members:
                 self._neighbours.remove(member.pod.metadata.key)
+
+    def is_out_of_reach(self, member: Member) -> bool:
+        """Whether a pod that has a node cannot reach its volumes there, now that they are made."""
+        node = self._nodes.get(member.node)
+        constraint = ask_of(member.pod, volumes=self._there).constraint
+        return node is not None and constraint.refuses(node.name, node.labels, node.taints) is not None
 
     # -- asks ------------------------------------------------------------------------------------------------
 
@@ -143,3 +164,13 @@ class Surroundings:
 def minds(pod: Pod) -> bool:
     """Whether it depends on more than itself where a pod may go."""
     return bool(minds_neighbours(pod)) or any(it.persistent_volume_claim or it.ephemeral for it in pod.spec.volumes)
+
+
+def looks_different(before: Pod, after: Pod) -> bool:
+    """Whether those around a pod may care about what became of it."""
+    one, other = before.metadata, after.metadata
+    return (
+        before.spec != after.spec
+        or one.labels != other.labels
+        or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
+    )

@@ -19,13 +19,13 @@ from muster.kubernetes.cache import Change
 from muster.kubernetes.crowding import Crowding
 from muster.kubernetes.disruptions import Disruptions
 from muster.kubernetes.halves import is_half
-from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged
+from muster.kubernetes.jobs import NAMES, Arranged, Gang, Terms, arranged
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.places import Foreign
 from muster.kubernetes.register import Register
-from muster.kubernetes.surroundings import Surroundings, minds
+from muster.kubernetes.surroundings import Surroundings, looks_different, minds
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Running
@@ -37,7 +37,7 @@ from muster.state.run import Run
 from muster.state.state import State
 
 EVICTION_MS = 60_000  # for which room is held for whom others are evicted for
-SHORTEST_RETRY_MS, LONGEST_RETRY_MS = 1_000, 60_000  # after a bind was refused
+VOLUMES_MS = 600_000  # and for whom volumes are made
 
 
 class World:
@@ -108,7 +108,7 @@ class World:
         if pod.spec.scheduler_name in NAMES:
             self._hear_ours(pod, is_there=is_there)
         elif is_there and pod.spec.node_name:
-            if change.before is None or _looks_different(change.before, pod):
+            if change.before is None or looks_different(change.before, pod):
                 self.surroundings.put(pod, pod.spec.node_name)
                 held = ask_of(pod).request.resources
                 self.batches.news += self._foreign.put(pod.metadata.uid, pod.spec.node_name, held)
@@ -134,7 +134,7 @@ class World:
         if pod.spec.node_name and pod.spec.node_name != member.node:  # found bound, or bound by somebody else
             self.batches.leave(member)
             self._put_on(member, pod.spec.node_name)
-        elif member.node and _looks_different(before, pod):
+        elif member.node and looks_different(before, pod):
             self.surroundings.put(pod, member.node)
         if member.task is None:
             self.register.dirty[member.gang] = None
@@ -161,8 +161,7 @@ class World:
         member = self.register.members.get(bind.uid)
         if member is None or member.node != bind.node or member.pod.spec.node_name:
             return
-        member.refusals += 1
-        member.retry_ms = now_ms + min(SHORTEST_RETRY_MS << min(member.refusals - 1, 10), LONGEST_RETRY_MS)
+        member.put_off(now_ms)
         self._return(member)
 
     def stay(self, eviction: Eviction) -> None:
@@ -232,14 +231,19 @@ class World:
             return
         for member in members:
             self._put_on(member, member.task.node if member.task else "")
-        self._unsent[action.job] = now_ms + EVICTION_MS
+        awaits_volumes = any(member.ask.provisions for member in members)
+        self._unsent[action.job] = now_ms + (VOLUMES_MS if awaits_volumes else EVICTION_MS)
         self.register.dirty[batch.gang] = None
 
     def _send(self, orders: Orders) -> None:
-        """Bind those on whose nodes nobody is still leaving."""
+        """Bind those on whose nodes nobody is still leaving, and whose volumes are there."""
+        volumes = self.surroundings.provisioning
         for job in list(self._unsent):
             members = self.batches.by_id[job].members.values()
-            if not any(member.node in self._leaving for member in members):
+            if any(member.node in self._leaving for member in members):
+                continue
+            orders.selections += [each for member in members for each in volumes.selections(member)]
+            if not any(volumes.missing(member) for member in members):
                 del self._unsent[job]
                 orders.binds += [Bind(member.uid, member.pod.metadata.key, member.node) for member in members]
 
@@ -247,12 +251,23 @@ class World:
         """Time is up for those who wait for others to leave, and for gangs that could not be completed."""
         for job in [job for job, until_ms in self._unsent.items() if until_ms <= now_ms]:
             self._undo(self.batches.by_id[job])
+        self._put_off_without_volumes(now_ms)
         for gang in [gang for gang, until_ms in self._halves.items() if until_ms <= now_ms]:
             del self._halves[gang]
             for member in [each for each in self.register.of(gang) if each.task is not None]:
                 self.batches.leave(member)
                 self._drive_out(member, "its gang could not be completed in time", now_ms, orders)
             self.register.dirty[gang] = None
+
+    def _put_off_without_volumes(self, now_ms: int) -> None:
+        """Whose volumes cannot be made where they go, or were made elsewhere, stand in line again after a while."""
+        volumes, reach = self.surroundings.provisioning, self.surroundings.is_out_of_reach
+        for batch in [self.batches.by_id[job] for job in self._unsent]:
+            awaiting = [member for member in batch.members.values() if member.ask.provisions]
+            if any(volumes.is_turned_down(it) or (not volumes.missing(it) and reach(it)) for it in awaiting):
+                self._undo(batch)
+                for member in awaiting:
+                    member.put_off(now_ms)
 
     def _thin_out(self, now_ms: int, orders: Orders) -> None:
         """Nodes that somebody else put pods on may hold more than they have."""
@@ -340,7 +355,7 @@ class World:
         terms = self.register.groups.terms_of(gang, members[0].pod)
         placed = [member for member in members if member.node in self._nodes and not member.is_leaving]
         self._adopt(gang, [member for member in placed if member.task is None], terms)
-        waiting = [member for member in members if not member.node and _may_start(member)]
+        waiting = [member for member in members if not member.node and member.may_start()]
         how = arranged(terms, len(placed), len(waiting))
         if (hold := self.surroundings.hold(waiting[: how.together])) is not None:
             how = Arranged(hold=hold)
@@ -372,27 +387,6 @@ class World:
             self.batches.adopt(gang, unit, terms, self._nodes)
         for member in found:
             self.disruptions.touch(member)
-
-
-def _may_start(member: Member) -> bool:
-    """Whether a pod that is not bound may be as things are; if not, `hold` says why, where that is for us to say."""
-    member.hold = None
-    if member.ask.unsupported:
-        member.hold = Hold("UNSUPPORTED", member.ask.unsupported)
-    elif member.ask.waits:
-        member.hold = Hold("VOLUME_MISSING", member.ask.waits)
-    is_going = member.pod.metadata.deletion_timestamp is not None
-    return member.hold is None and not is_going and not member.ask.gates
-
-
-def _looks_different(before: Pod, after: Pod) -> bool:
-    """Whether those around a pod may care about what became of it."""
-    one, other = before.metadata, after.metadata
-    return (
-        before.spec != after.spec
-        or one.labels != other.labels
-        or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
-    )
 
 
 def _until_told(_run: Running) -> None:
