@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,6 +19,7 @@ from muster.kubernetes.errors import AlreadyExists
 from muster.kubernetes.groups import PLUGIN_GROUPS
 from muster.kubernetes.kinds import Kind, Scope
 from muster.kubernetes.objects import Plain
+from muster.kubernetes.why import why
 
 CLASSES = Kind(type=Plain, plural="priorityclasses", version="v1", group="scheduling.k8s.io", is_namespaced=False)
 WEB = {"app": "web"}
@@ -74,6 +76,8 @@ def test_no_more_pods_give_way_than_a_disruption_budget_allows(schedulable: Clus
                 await here.pod("high-1", 3, priorityClassName=URGENT)
                 said = await here.says("high-1")
                 assert sum(name.startswith("low") for name in here.bound()) == 1
+                answer = await why(here.client, here.name, "high-1", int(time.time() * 1000))
+                assert f"keep pods of lower priority: {here.name}/web lets 0 go now." in answer.text[-1]
             await here.are_bound("high-1")
             assert max((await here.held()).values()) <= CPU * 1000
             return said.reason
@@ -91,6 +95,8 @@ def test_a_pod_whose_class_never_preempts_waits(schedulable: Cluster) -> None:
             await here.are_bound("low-0", "low-1")
             await here.pod("meek", 3, priorityClassName=here.name)
             said = await here.says("meek")
+            answer = await why(here.client, here.name, "meek", int(time.time() * 1000))
+            assert answer.text[-1].endswith("It never preempts.")
             assert set(here.bound()) == {"low-0", "low-1"}
             await here.client.delete(CLASSES, here.name)
             return said.reason

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from muster.cli.kubectl import app
 from muster.kubernetes.dev.programs import programs
-from muster.kubernetes.kinds import PODS
+from muster.kubernetes.kinds import CLAIMS, PODS, STORAGE_CLASSES
 
 Plugin = Callable[..., Result]
 
@@ -115,6 +115,24 @@ def test_a_pod_that_need_not_wait_for_room(
     answer = json.loads(plugin("why", "one", "-o", "json").stdout)
 
     assert (answer["state"], said in answer["text"]) == (state, True), answer
+
+
+def test_a_pod_whose_volume_is_still_to_be_made(shared: Shared, namespace: str, plugin: Plugin) -> None:
+    async def story() -> None:
+        late = {"provisioner": "disks.example.dev", "volumeBindingMode": "WaitForFirstConsumer"}
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"metadata": {"name": "data"}, "spec": {**spec, "storageClassName": namespace}}
+        async with a_client(shared.access) as client:
+            await client.create(STORAGE_CLASSES, {"metadata": {"name": namespace}, **late})
+            await client.create(CLAIMS, claim, namespace)
+
+    run(story())
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    make(shared, namespace, a_pod_that_asks("one", "100m", volumes=volumes))
+
+    answer = json.loads(plugin("why", "one", "-o", "json").stdout)
+
+    assert (answer["state"], "once volumes are made there for its claims data" in answer["text"]) == ("starting", True)
 
 
 def test_a_pod_that_is_over(shared: Shared, namespace: str, plugin: Plugin) -> None:

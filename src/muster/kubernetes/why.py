@@ -19,6 +19,7 @@ from muster.kubernetes.kinds import PODS
 from muster.kubernetes.objects import Condition, Pod
 from muster.kubernetes.sources import needed_by, optional_for
 from muster.kubernetes.world import World
+from muster.model.jobs import Job
 from muster.model.policy import Policy
 from muster.state.why import explain, paragraph
 from muster.state.why.words import clock
@@ -95,21 +96,37 @@ def _verdict(world: World, member: Member, now_ms: int) -> Answer:
     if member.hold is not None:
         return _answer(member.pod, "held", f"{member.hold.reason}: {member.hold.message}.", reason=member.hold.reason)
     if member.node:
-        leaving = " once others that give way to it are gone" if world.is_anyone_leaving(member.node) else ""
+        once = ""
+        if world.is_anyone_leaving(member.node):
+            once = " once others that give way to it are gone"
+        elif missing := world.surroundings.provisioning.missing(member):
+            once = f" once volumes are made there for its claims {', '.join(name for _, name in missing)}"
         return _answer(
             member.pod,
             "starting",
-            f"As things are now it starts on {member.node}{leaving}. If it does not, no scheduler runs.",
+            f"As things are now it starts on {member.node}{once}. If it does not, no scheduler runs.",
         )
     found = explain(world.state.freeze(now_ms), world.plan, member.job)
     if found is None:
         return _answer(member.pod, "waiting", "A bind of it was refused; it is tried again.")
-    text = paragraph(found)
+    text = " ".join([paragraph(found), *_budgets(world, found.job)])
     others = world.batches.by_id[member.job].members
     if len(others) > 1:
         text += f" It starts together with {len(others) - 1} other pods."
     facts = dict(found.waiting.facts)
     return _answer(member.pod, "waiting", text, reason=found.waiting.reason.name, facts=facts)
+
+
+def _budgets(world: World, job: Job) -> Iterator[str]:
+    """Whom the job could take from if disruption budgets let them go."""
+    if not job.profile.may_preempt:
+        yield "It never preempts."
+        return
+    lower = {run.job.id for run in world.state.running.values() if run.job.priority_class < job.priority_class}
+    keeping = [limit for limit in world.state.eviction_limits() if any(name in lower for name, _ in limit.covers)]
+    if keeping:
+        told = ", ".join(f"{limit.name} lets {limit.allowed} go now" for limit in keeping)
+        yield f"Disruption budgets keep pods of lower priority: {told}."
 
 
 def _answer(pod: Pod, state: str, text: str, *, reason: str = "", facts: dict[str, Any] | None = None) -> Answer:
