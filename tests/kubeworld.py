@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -89,8 +89,8 @@ class Told:
         group = {"metadata": {"name": name, "namespace": "team"}, "spec": {"schedulingPolicy": policy}}
         self.world.register.hear_native_group(Change(None, msgspec.convert(group, NativeGroup)))
 
-    def priority_class(self, name: str, value: int) -> None:
-        found = msgspec.convert({"metadata": {"name": name}, "value": value}, PriorityClass)
+    def priority_class(self, name: str, value: int, **more: Any) -> None:
+        found = msgspec.convert({"metadata": {"name": name}, "value": value, **more}, PriorityClass)
         self.world.register.hear_class(Change(None, found))
 
     def pool(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> None:
@@ -104,11 +104,11 @@ class Told:
     def pool_goes(self, name: str) -> None:
         self.world.pools.hear(Change(self.pools.pop(name), None))
 
-    def volume(self, name: str, *, on: str) -> None:
+    def volume(self, name: str, *, on: str, modes: Sequence[str] = ()) -> None:
         """A claim that is bound to a volume of one node."""
         bound = {"pv.kubernetes.io/bind-completed": "yes"}
         meta = {"name": name, "namespace": "team", "annotations": bound}
-        claim = {"metadata": meta, "spec": {"volumeName": name}, "status": {"phase": "Bound"}}
+        claim = {"metadata": meta, "spec": {"volumeName": name, "accessModes": modes}, "status": {"phase": "Bound"}}
         here = {"key": "metadata.name", "operator": "In", "values": [on]}
         affinity = {"required": {"nodeSelectorTerms": [{"matchFields": [here]}]}}
         volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": affinity}}
@@ -129,6 +129,11 @@ class Told:
     def ends(self, name: str) -> None:
         pod = self.pods[name]
         self._tell(name, msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Succeeded")))
+
+    def becomes(self, name: str, status: dict[str, Any]) -> None:
+        """The status of a pod is another."""
+        pod = self.pods[name]
+        self._tell(name, msgspec.structs.replace(pod, status=msgspec.convert(status, type(pod.status))))
 
     def is_bound(self, name: str, node: str, at: str = CREATED) -> None:
         pod = self.pods[name]

@@ -21,10 +21,10 @@ from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import Election, Times
-from muster.kubernetes.errors import AlreadyExists, NotFound
+from muster.kubernetes.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from muster.kubernetes.groups import SCHEDULING_SPECS
 from muster.kubernetes.kinds import NAMESPACES, PODS, Kind, Scope
-from muster.kubernetes.objects import Condition, Meta, Pod
+from muster.kubernetes.objects import Condition, Meta, Plain, Pod
 from muster.kubernetes.scheduler import Scheduler
 from muster.kubernetes.telling import EVENTS
 from muster.model.policy import Policy
@@ -61,6 +61,10 @@ CRDS = Kind(
     type=Crd, plural="customresourcedefinitions", version="v1", group="apiextensions.k8s.io", is_namespaced=False
 )
 SEEN_EVENTS = Kind(type=Event, plural=EVENTS.plural, version=EVENTS.version, group=EVENTS.group)
+POLICIES, BINDINGS = (
+    Kind(type=Plain, plural=plural, version="v1", group="admissionregistration.k8s.io", is_namespaced=False)
+    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+)
 LEASE = "kube-system"
 QUICK = Times(holds_s=2.0, acts_s=1.2, every_s=0.2)
 MANIFESTS = Path(__file__).parent.parent / "deploy" / "kubernetes"
@@ -221,3 +225,37 @@ async def space(cluster: Cluster) -> AsyncIterator[Space]:
                 yield found
             finally:
                 await found.clear()
+
+
+@asynccontextmanager
+async def refused(here: Space, what: str, name: str) -> AsyncIterator[None]:
+    """While the block runs, the API server refuses a subresource (binding, eviction) of pods of this name."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [f"pods/{what}"]}]
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "not this one"}],
+    }
+    client = here.client
+    await client.create(POLICIES, {"metadata": {"name": here.name}, "spec": spec})
+    bound = {"policyName": here.name, "validationActions": ["Deny"]}
+    await client.create(BINDINGS, {"metadata": {"name": here.name}, "spec": bound})
+    await _is_refused(here, what, name)
+    try:
+        yield
+    finally:
+        await client.delete(BINDINGS, here.name)
+        await client.delete(POLICIES, here.name)
+
+
+async def _is_refused(here: Space, what: str, name: str) -> None:
+    """Policies are taken up by and by: ask until this one is, without doing anything."""
+    body: dict[str, Any] = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-0"}}
+    if what == "eviction":
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    path = PODS.path(here.name, name, what)
+    while True:
+        try:
+            await here.client.request("POST", path, body=body, query={"dryRun": "All"})
+        except (Forbidden, Invalid):
+            return

@@ -547,7 +547,9 @@ def _entry(
     job = Job(
         id=name,
         queue=chance.choice(queues).name,
-        profile=Profile(groups=_groups(knobs, chance), clusters=candidates, pool=pool),
+        profile=Profile(
+            groups=_groups(knobs, chance), clusters=candidates, pool=pool, may_preempt=name_mark(name) % 5 > 0
+        ),
         submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
         expected_ms=expected_ms,
         retries=Retries(chance.randint(0, 1), chance.choice([None, None, 0, 1]), chance.choice([None, None, 1])),

@@ -20,7 +20,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.groups import NATIVE_GROUPS
-from muster.kubernetes.kinds import CLAIMS, NODES, PODS, Kind, Scope
+from muster.kubernetes.kinds import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES, Kind, Scope
 from muster.kubernetes.objects import Meta, Plain
 from muster.kubernetes.pools import POOLS
 
@@ -170,8 +170,11 @@ def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> N
         async with space(schedulable) as here, scheduler(access_to(schedulable)):
             await here.pod("a", tolerations=[{"key": "x", "operator": "Exists"}], volumes=[CLAIM])
             assert (await here.says("a")).reason == "VOLUME_MISSING"
-            spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}}
-            await here.client.create(CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, here.name)
+            late = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+            await here.client.create(STORAGE_CLASSES, {"metadata": {"name": here.name}, **late})
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            claim = {"metadata": {"name": "data"}, "spec": {**spec, "storageClassName": here.name}}
+            await here.client.create(CLAIMS, claim, here.name)
             await here.when(lambda pods: _reason(pods["a"]) == "UNSUPPORTED")
             await here.pod("b")
             await here.are_bound("b")
@@ -181,7 +184,40 @@ def test_what_is_not_honoured_is_said_and_never_bound(schedulable: Cluster) -> N
     reason, message = run(story())
 
     assert reason == "UNSUPPORTED"
-    assert "ReadWriteOncePod" in message
+    assert "WaitForFirstConsumer" in message
+
+
+def test_a_pod_is_bound_where_its_volume_was_made_for_it(schedulable: Cluster) -> None:
+    """The test makes the volume; the real controller binds the claim to it."""
+
+    async def story() -> None:
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
+            late = {"provisioner": "disks.example.dev", "volumeBindingMode": "WaitForFirstConsumer"}
+            await here.client.create(STORAGE_CLASSES, {"metadata": {"name": here.name}, **late})
+            amount = {"storage": "1Gi"}
+            common = {"accessModes": ["ReadWriteOnce"], "storageClassName": here.name}
+            claim = {"metadata": {"name": "data"}, "spec": {**common, "resources": {"requests": amount}}}
+            made = await here.client.create(CLAIMS, claim, here.name)
+            await here.pod("a", volumes=[CLAIM])
+            async with kept(Cache(here.client, CLAIMS, Scope(namespace=here.name))) as claims:
+                await claims.until(lambda there: bool(there[here.name, "data"].selected_node))
+                node = claims.objects[here.name, "data"].selected_node
+            assert here.bound() == {}
+            on_it = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+            ref = {"namespace": here.name, "name": "data", "uid": made.metadata.uid}
+            volume = {
+                **common,
+                "capacity": amount,
+                "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **ref},
+                "csi": {"driver": late["provisioner"], "volumeHandle": here.name},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_it]}]}},
+            }
+            await here.client.create(VOLUMES, {"metadata": {"name": here.name}, "spec": volume})
+            assert await here.are_bound("a") == {"a": node}
+            await here.client.delete(VOLUMES, here.name)
+            await here.client.delete(STORAGE_CLASSES, here.name)
+
+    run(story())
 
 
 def test_pods_that_keep_away_from_each_other_are_on_a_node_each(schedulable: Cluster) -> None:

@@ -6,60 +6,22 @@ import asyncio
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 import pytest
 from cutting import Cutting
 from kube import MUSTER, PATIENCE_S, a_client, kept, run
-from scheduling import CPU, LEASE, QUICK, Space, a_scheduler, access_to, scheduler, scheduler_process, space
+from scheduling import CPU, LEASE, QUICK, a_scheduler, access_to, refused, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
-from muster.kubernetes.client import Client
 from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import LEASES, LeadLost, Lease, Times
-from muster.kubernetes.errors import Forbidden, Invalid
-from muster.kubernetes.kinds import PODS, Kind, Scope
-from muster.kubernetes.objects import Key, Plain
+from muster.kubernetes.kinds import PODS, Scope
+from muster.kubernetes.objects import Key
 from muster.kubernetes.orders import Orders
-
-POLICIES, BINDINGS = (
-    Kind(type=Plain, plural=plural, version="v1", group="admissionregistration.k8s.io", is_namespaced=False)
-    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-)
-
-
-@asynccontextmanager
-async def unbindable(client: Client, here: Space, name: str) -> AsyncIterator[None]:
-    """While the block runs, the API server refuses to bind pods of this name."""
-    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}]
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": rules},
-        "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "not this one"}],
-    }
-    await client.create(POLICIES, {"metadata": {"name": here.name}, "spec": spec})
-    bound = {"policyName": here.name, "validationActions": ["Deny"]}
-    await client.create(BINDINGS, {"metadata": {"name": here.name}, "spec": bound})
-    await _refuses(client, here, name)
-    try:
-        yield
-    finally:
-        await client.delete(BINDINGS, here.name)
-        await client.delete(POLICIES, here.name)
-
-
-async def _refuses(client: Client, here: Space, name: str) -> None:
-    """Policies are taken up by and by: ask until this one is, without binding anything."""
-    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-0"}}
-    path = PODS.path(here.name, name, "binding")
-    while True:
-        try:
-            await client.request("POST", path, body=body, query={"dryRun": "All"})
-        except (Forbidden, Invalid):
-            return
+from muster.model.policy import Policy
 
 
 def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_that_completes_it(
@@ -68,7 +30,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_t
     async def story() -> None:
         async with space(schedulable) as here:
             names = await here.gang("train", 3, cpu=2)
-            async with unbindable(here.client, here, "train-2"):
+            async with refused(here, "binding", "train-2"):
                 with scheduler_process(schedulable) as process:
                     await here.are_bound("train-0", "train-1")
                     process.send_signal(signal.SIGKILL)
@@ -204,6 +166,67 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
                 await leases.until(is_renewed)
                 may_end.set()
                 await here.are_bound("a")
+
+    run(story())
+
+
+def test_kernels_are_compiled_before_the_lease_is_taken(schedulable: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they are, the lease is free for others; what takes so long here is whether the test lets it end."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def warm_up(_: Policy) -> None:
+        has_begun.set()
+        assert may_end.wait(PATIENCE_S)
+
+    monkeypatch.setattr("muster.kubernetes.scheduler.is_worth_it", lambda nodes, _: nodes >= 2)
+    monkeypatch.setattr("muster.kubernetes.scheduler.warm_up", warm_up)
+
+    async def story() -> None:
+        async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
+            await here.pod("a")
+            async with scheduler(access_to(schedulable), "cold", lease="cold"):
+                await asyncio.to_thread(has_begun.wait)
+                assert (LEASE, "cold") not in leases.objects
+                may_end.set()
+                await leases.until(
+                    lambda there: (LEASE, "cold") in there and there[LEASE, "cold"].spec.holder_identity == "cold"
+                )
+                await here.are_bound("a")
+
+    run(story())
+
+
+def test_two_leaders_with_different_leases_bind_nothing_twice_and_heal_a_node_that_both_filled(
+    schedulable: Cluster,
+) -> None:
+    """The first decides where `b` goes, and is held up until the second has put `a` there."""
+
+    async def story() -> None:
+        async with space(schedulable) as here:
+            await here.pod("other", 3, schedulerName="nobody", nodeName="node-1")
+            has_decided, may_end = threading.Event(), threading.Event()
+            async with scheduler(access_to(schedulable), "first", lease="first") as first:
+                turn = first.world.turn
+
+                def long_turn(now_ms: int) -> Orders:
+                    orders = turn(now_ms)
+                    if orders.binds:
+                        has_decided.set()
+                        assert may_end.wait(PATIENCE_S)
+                    return orders
+
+                first.world.turn = long_turn  # type: ignore[method-assign]
+                await here.pod("b", 3)
+                await asyncio.to_thread(has_decided.wait)
+                await here.pod("a", 3, priorityClassName="system-cluster-critical")
+                async with scheduler(access_to(schedulable), "second", lease="second"):
+                    assert await here.are_bound("a") == {"a": "node-0"}
+                    may_end.set()
+                    await here.when(lambda pods: "b" not in pods)
+                    assert max((await here.held()).values()) <= CPU * 1000
+                    await here.pod("c", 1)
+                    await here.are_bound("c")
+                    assert set(here.bound()) == {"other", "a", "c"}
 
     run(story())
 

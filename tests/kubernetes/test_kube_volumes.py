@@ -35,7 +35,7 @@ def known(claim: str = CLAIM, volume: str = "spec: {}", limited: str = "few") ->
         claims={each.metadata.key: each for each in made},
         volumes={("", "v"): msgspec.convert(shape, PersistentVolume)},
         classes={each.metadata.key: each for each in classes},
-        drivers={("", "a"): msgspec.convert({"metadata": {"name": "a"}, "spec": drivers}, CsiNode)},
+        node_drivers={("", "a"): msgspec.convert({"metadata": {"name": "a"}, "spec": drivers}, CsiNode)},
     )
 
 
@@ -86,6 +86,14 @@ def test_volumes_and_the_pods_own_affinity_both_hold() -> None:
 
 
 PATH = "spec.volumes[0].persistentVolumeClaim"
+ONE_POD = f"{BOUND}\nspec: {{volumeName: v, accessModes: [ReadWriteOncePod]}}"
+
+
+def used(volumes: Volumes, name: str) -> Volumes:
+    """The same, with a pod that is on a node and uses the claim."""
+    pod = a_pod()
+    volumes.users.put(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=name)))
+    return volumes
 
 
 @pytest.mark.parametrize(
@@ -113,15 +121,19 @@ PATH = "spec.volumes[0].persistentVolumeClaim"
             known(claim="metadata: {name: data, namespace: ns}\nspec: {storageClassName: late}"),
             a_pod(),
             "",
-            f"{PATH}: the claim data is not bound, and WaitForFirstConsumer is not honoured",
+            f"{PATH}: the claim data is WaitForFirstConsumer, and volumes that are there already are not chosen",
             id="a claim that waits for its first consumer",
         ),
+        pytest.param(known(claim=ONE_POD), a_pod(), "", "", id="a volume for one pod only, which nobody uses"),
         pytest.param(
-            known(claim=f"{BOUND}\nspec: {{volumeName: v, accessModes: [ReadWriteOncePod]}}"),
+            used(known(claim=ONE_POD), "p"), a_pod(), "", "", id="a volume for one pod only, which it uses itself"
+        ),
+        pytest.param(
+            used(known(claim=ONE_POD), "q"),
             a_pod(),
+            f"{PATH}: the claim data is ReadWriteOncePod, and ns/q uses it",
             "",
-            f"{PATH}: the claim data is ReadWriteOncePod, and who else uses it is not looked at",
-            id="a volume for one pod only",
+            id="a volume for one pod only, which another uses",
         ),
         pytest.param(
             known(volume="spec: {csi: {driver: few}}"),

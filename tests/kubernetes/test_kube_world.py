@@ -347,3 +347,51 @@ def test_a_node_that_goes_takes_its_pods_along() -> None:
     assert len(told.turn()) == 1
     told.node(bind.node, cpu=2)  # it is back, with the pod on it
     assert told.turn() == {}
+
+
+# --- others that bind pods too -----------------------------------------------------------------
+
+
+def test_a_node_that_two_schedulers_filled_at_once_is_thinned_out_and_whoever_came_last_goes() -> None:
+    told = Told("n", cpu=4)
+    told.pod("a", cpu=3)
+    told.pod("b", cpu=3)
+    told.carry_out(told.orders().binds)
+    [ours] = [name for name, pod in told.pods.items() if pod.spec.node_name]
+    [other] = {"a", "b"} - {ours}
+    told.is_bound(other, "n", at=LATER)
+
+    assert [it.key[1] for it in told.orders().evictions] == [other]
+    assert told.orders().evictions == []
+
+
+def test_a_node_is_judged_once_all_that_is_on_its_way_there_has_come() -> None:
+    told = Told("n", cpu=4)
+    told.pod("a", cpu=3)
+    told.pod("b", cpu=3)
+    [bind] = told.orders().binds
+    [other] = {"a", "b"} - {bind.key[1]}
+    told.is_bound(other, "n")
+
+    assert told.orders().evictions == []
+    told.world.refuse(bind, told.now_ms)  # by the API server, say: then there is nothing to heal
+    assert told.orders().evictions == []
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        pytest.param(lambda told: told.is_bound("b", "n"), id="somebody binds a pod where there is room for it"),
+        pytest.param(lambda told: told.node("n", cpu=2), id="a node shrinks"),
+        pytest.param(lambda told: told.pod("c", cpu=4, scheduler="nobody", nodeName="n"), id="pods of others come"),
+    ],
+)
+def test_nobody_goes_for_other_reasons(tell: Tell) -> None:
+    told = Told("n", cpu=4)
+    told.pod("a", cpu=3)
+    told.turn()
+    told.pod("b", cpu=1, schedulingGates=[{"name": "quota"}])
+    told.turn()
+    tell(told)
+
+    assert told.orders().evictions == []

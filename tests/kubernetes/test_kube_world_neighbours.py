@@ -97,3 +97,29 @@ def test_a_pod_waits_for_its_claim_and_goes_where_its_volume_is() -> None:
 
     told.volume("data", on="n")
     assert told.turn() == {"a": "n"}
+
+
+DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def test_a_volume_for_one_pod_goes_from_one_to_the_next() -> None:
+    told = Told("n", cpu=8)
+    told.volume("data", on="n", modes=["ReadWriteOncePod"])
+    told.pod("a", volumes=DATA)
+    told.pod("b", volumes=DATA)
+
+    [first] = told.turn()
+    assert told.turn() == {}
+    assert list(told.reasons().values()) == ["VOLUME_MISSING"]
+    told.ends(first)
+    assert set(told.turn()) == {"a", "b"} - {first}
+
+
+def test_a_gang_that_shares_a_volume_for_one_pod_is_not_honoured() -> None:
+    told = Told("n", cpu=8)
+    told.volume("data", on="n", modes=["ReadWriteOncePod"])
+    told.spec("train", 2)
+    told.gang("train", "a", "b", volumes=DATA)
+
+    assert told.turn() == {}
+    assert told.reasons() == {"a": "UNSUPPORTED", "b": "UNSUPPORTED"}

@@ -18,6 +18,7 @@ from oracle.placement import Shortage, Tasks, no_cluster
 from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
+from oracle.walls import Walls
 
 Careful = Callable[[Job, str, list[Unit]], tuple[Tasks, Horizon] | None]
 
@@ -46,14 +47,16 @@ class Finder:
         self._in_vain = 0
         self._borrowers = snapshot.borrowers
         self._budgets = {(budget.job, budget.group): budget for budget in snapshot.budgets}
+        self._walls = Walls(snapshot.eviction_limits)
         self._vain: set[tuple[object, ...]] = set()
 
     def reopen(self) -> None:
         """A new round: other promises may stand in the way."""
         self._vain.clear()
 
-    def evicted(self) -> None:
+    def evicted(self, unit: Unit) -> None:
         """Someone gave way: profiles that found no room may find some."""
+        self._walls.note_gone((unit.run, task) for task in unit.tasks)
         self._evicted += 1
         self._full.clear()
         self._vain.clear()
@@ -130,7 +133,11 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
-        if self.policy.preemption is Preemption.OFF or self.policy.evictions_per_turn <= self._evicted:
+        if (
+            not job.profile.may_preempt
+            or self.policy.preemption is Preemption.OFF
+            or self.policy.evictions_per_turn <= self._evicted
+        ):
             return None
         searches = (
             partial(self._from_lower, job, only_borrowers=True),
@@ -180,6 +187,7 @@ class Finder:
             fleet=self.fleet,
             empties={name: state.empty for name, state in self.horizon.states.items()},
             budgets=self._budgets,
+            walls=self._walls,
             units=units,
             starts=self.horizon.starts_from_now(job),
             measure=self.horizon.measure,

@@ -5,6 +5,7 @@ Task by task the head goes where it costs least, until all of it fits; then ever
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from oracle.measure import Measure
 from oracle.placement import Placer
 from oracle.room import Span
 from oracle.victims import Fits, Unit, merged, minimal
+from oracle.walls import Walls
 
 Going = tuple[bool, int, bool, int, int, NameKey, int]
 BORROWER = -(1 << 62)  # lower than any class
@@ -41,10 +43,12 @@ class Lower:
     fleet: Fleet
     empties: Mapping[str, Room]
     budgets: Mapping[tuple[str, str], Budget]
+    walls: Walls
     units: list[Unit]
     starts: list[int]
     measure: Measure | None = None
     _gone: set[tuple[str, Task]] = field(default_factory=set)
+    _behind: Counter[str] = field(default_factory=Counter)  # how many of those who are gone were behind each wall
 
     def enough(self, span: Span, fits: Fits) -> list[Unit] | None:
         """Those of the units that go; None if nothing is enough."""
@@ -58,7 +62,8 @@ class Lower:
             chosen = self._near(fits, span.at([0]))
         if chosen is None:
             return None
-        return minimal(sorted(chosen, key=self._going, reverse=True), fits)
+        few = minimal(sorted(chosen, key=self._going, reverse=True), fits)
+        return few if self.walls.allow(((unit.run, task) for unit in few for task in unit.tasks), {}) else None
 
     # -- task by task ----------------------------------------------------------------------------------
 
@@ -71,20 +76,24 @@ class Lower:
                 costs = [self._cost(span, group, node, place) for place, node in enumerate(nodes)]
                 best = min((cost for cost in costs if cost is not None), key=lambda cost: cost.key, default=None)
                 if best is None:
-                    self._gone.clear()
+                    self._forget_gone()
                     return None
                 for unit in best.units:
                     self._leave(span, unit)
                 chosen += best.units
                 span.take(best.node, group.request)
-        self._gone.clear()
+        self._forget_gone()
         return merged(chosen)
+
+    def _forget_gone(self) -> None:
+        self._gone.clear()
+        self._behind.clear()
 
     def _cost(self, span: Span, group: TaskGroup, node: Node, place: int) -> Cost | None:
         """What it costs to put one more task here; None if that is not possible."""
         if span.fits(node.name, group.request):
             return Cost(key=(0, BORROWER - 1, 0, 0, 0, place), node=node.name, units=[])
-        mark, here = span.mark(), sorted(self._on(node.name), key=self._going)
+        mark, here = span.mark(), self._within_walls(sorted(self._on(node.name), key=self._going))
         for unit in here:
             self._move(span, unit, node.name, gives=True)
         go: list[Unit] = []
@@ -117,6 +126,19 @@ class Lower:
             if any(task.node == node and task not in above for task in self._left(unit)):
                 yield unit
 
+    def _within_walls(self, units: list[Unit]) -> list[Unit]:
+        """Of units behind one wall only the first to go, as many as may go together."""
+        behind, found = Counter(self._behind), []
+        on_their_own = [unit for unit in units if self.walls.allow(self._tasks_of(unit), self._behind)]
+        for unit in on_their_own:
+            if self.walls.allow(self._tasks_of(unit), behind):
+                behind.update(self.walls.counted(self._tasks_of(unit)))
+                found.append(unit)
+        return found
+
+    def _tasks_of(self, unit: Unit) -> list[tuple[Running, Task]]:
+        return [(unit.run, task) for task in self._left(unit)]
+
     def _left(self, unit: Unit) -> list[Task]:
         """Its tasks that are not gone yet."""
         return [task for task in unit.tasks if (unit.run.job.id, task) not in self._gone]
@@ -135,6 +157,7 @@ class Lower:
 
     def _leave(self, span: Span, unit: Unit) -> None:
         """The unit is gone from all its nodes."""
+        self._behind.update(self.walls.counted(self._tasks_of(unit)))
         for task in self._left(unit):
             span.give(task.node, unit.run.job.profile.group(task.group).request, task.devices, self.empties[task.node])
             self._gone.add((unit.run.job.id, task))
@@ -148,7 +171,9 @@ class Lower:
 
     def _near(self, fits: Fits, span: Span) -> list[Unit] | None:
         """Where the head would go if all of them were gone, as many of those there as it takes, in order."""
-        for unit in self.units:
+        walled = {unit.run.job.id for unit in self.units if unit.whole and not self._may_go(unit)}
+        units = [unit for unit in self.units if unit.run.job.id not in walled]
+        for unit in units:
             if unit.whole:
                 for task in unit.tasks:
                     request = unit.run.job.profile.group(task.group).request
@@ -160,7 +185,7 @@ class Lower:
         if tasks is None:
             return None
         nodes = {task.node for task in tasks}
-        near = [unit for unit in self.units if any(task.node in nodes for task in unit.tasks)]
+        near = [unit for unit in units if any(task.node in nodes for task in unit.tasks)]
         near.sort(key=self._going)
         if not near or not fits(merged(near)):
             return None
@@ -169,6 +194,9 @@ class Lower:
             middle = (least + most) // 2
             least, most = (least, middle) if fits(merged(near[:middle])) else (middle + 1, most)
         return merged(near[:most])
+
+    def _may_go(self, unit: Unit) -> bool:
+        return self.walls.allow(self._tasks_of(unit), {})
 
     def _going(self, unit: Unit) -> Going:
         """Who goes first: without a violation, borrowers, the lowest class, single tasks, the newest."""
@@ -191,7 +219,7 @@ class Lower:
         violations = 0
         for unit, task in tasks:
             key = (unit.run.job.id, task.group)
-            if key in self.budgets:
+            if key in self.budgets and self.walls.wall_of(unit.run, task) is None:
                 if key not in left:
                     left[key] = self._running(unit.run, task.group)
                 left[key] -= 1
@@ -199,7 +227,12 @@ class Lower:
         return violations
 
     def _running(self, run: Running, group: str) -> int:
-        return sum(task.group == group and (run.job.id, task) not in self._gone for task in run.tasks)
+        """How many tasks of a group count in its budget: all but those that are gone from it. Those behind a wall never
+        leave it, since nobody counts them."""
+        gone = {
+            task for task in run.tasks if (run.job.id, task) in self._gone and self.walls.wall_of(run, task) is None
+        }
+        return sum(task.group == group and task not in gone for task in run.tasks)
 
 
 def _rank(unit: Unit) -> int:

@@ -332,7 +332,7 @@ class _Turn:
     def _evict(self, unit: Unit, head: Job) -> None:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
-        self.finder.evicted()
+        self.finder.evicted(unit)
         self.evictions.append(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)
         )

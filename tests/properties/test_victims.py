@@ -13,6 +13,7 @@ from test_oracle import told
 from worlds import EVERYTHING, WIDTHS, Knobs, scenarios
 
 from muster.engine import plan
+from muster.model.budgets import EvictionLimit
 from muster.model.events import JobPreempted
 from muster.model.jobs import Running, Task
 from muster.model.plan import Evict, Plan, Rule, Start
@@ -57,6 +58,27 @@ def test_property_the_engine_decides_as_the_oracle_does_where_some_borrow(scenar
         made = plan(borrowed)
         assert told(made) == told(oracle.plan(borrowed))
         assert check(borrowed, made) == []
+
+
+def with_limits(snapshot: Snapshot, chance: Random) -> Snapshot:
+    """The same moment, if only so many of some tasks could be evicted."""
+    limits = []
+    for number in range(chance.choice([1, 2, 3])):
+        covered = [run for run in snapshot.running if chance.random() < 0.5]
+        covers = tuple((run.job.id, chance.choice([len(run.tasks), 1])) for run in covered)
+        limits.append(EvictionLimit(name=f"limit-{number}", allowed=chance.choice([0, 1, 1, 2, 4]), covers=covers))
+    return replace(snapshot, eviction_limits=tuple(limits))
+
+
+@given(scenarios(replace(CROWD, lifetimes=False)), _chances)
+def test_property_the_engine_decides_as_the_oracle_does_where_evictions_are_limited(
+    scenario: Scenario, chance: Random
+) -> None:
+    for snapshot, _, _ in turns_of(scenario):
+        limited = with_limits(with_borrowers(snapshot, chance), chance)
+        made = plan(limited)
+        assert told(made) == told(oracle.plan(limited))
+        assert check(limited, made) == []
 
 
 @given(scenarios(PREEMPTING), _chances)

@@ -9,9 +9,9 @@ import pytest
 from worlds import a_job, a_world
 
 from muster.engine import plan
-from muster.model.budgets import Budget
+from muster.model.budgets import Budget, EvictionLimit
 from muster.model.plan import Action, Evict, Plan, Rule
-from muster.model.snapshot import Snapshot
+from muster.model.snapshot import Lane, Snapshot
 from muster.sim.checker import check
 
 
@@ -79,3 +79,23 @@ def test_a_budget_that_need_not_be_violated() -> None:
     assert check(replace(snapshot, budgets=(budget,)), made) == [
         "new: its disruption budget is violated for head, but old could go"
     ]
+
+
+def test_more_evictions_than_a_limit_allows() -> None:
+    snapshot, made = a_moment()
+    limit = EvictionLimit(name="web", allowed=0, covers=(("new", 1),))
+
+    assert check(replace(snapshot, eviction_limits=(limit,)), made) == [
+        "1 tasks are evicted that web covers, which allows 0"
+    ]
+
+
+def test_a_head_that_may_not_preempt() -> None:
+    snapshot, made = a_moment()
+    queues = tuple(replace(state, lanes=tuple(map(made_meek, state.lanes))) for state in snapshot.queues)
+
+    assert "head: evicts others, but may not preempt" in check(replace(snapshot, queues=queues), made)
+
+
+def made_meek(lane: Lane) -> Lane:
+    return replace(lane, jobs=tuple(replace(job, profile=replace(job.profile, may_preempt=False)) for job in lane.jobs))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from worlds import EVERYTHING, POOLS, WIDTHS, a_job, a_world, scenarios
 
 from muster.model import events as ev
+from muster.model.budgets import EvictionLimit
 from muster.model.retries import Retries
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -63,3 +64,16 @@ def test_a_checkpoint_tells_what_no_event_of_that_time_does() -> None:
     assert built.jobs["tried"].failures == 1
     assert built.books["a"].state().account == world.state.books["a"].state().account
     assert built.freeze(70_000).queues == world.state.freeze(70_000).queues
+
+
+def test_a_checkpoint_tells_limits_to_evictions_and_those_that_are_gone_are_gone() -> None:
+    world = a_world(over_share=None)
+    kept, gone = (EvictionLimit(name=name, allowed=1, covers=(("a", 2),)) for name in ("kept", "gone"))
+    world.happens(*(ev.EvictionLimitSet(limit=limit) for limit in (kept, gone))).turn()
+    world.happens(ev.EvictionLimitGone(limit="gone")).turn()
+
+    built = State(world.state.policy)
+    for at_ms, event in checkpoint(world.state):
+        built.apply(event, at_ms)
+
+    assert built.freeze(0).eviction_limits == (kept,)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from worlds import EVERYTHING, a_job, a_world, scenarios
 
 from muster.model import events as ev
+from muster.model.budgets import EvictionLimit
 from muster.model.jobs import Job, Task
 from muster.model.plan import Action, Evict, Promise, Return, Rule, Verdict, Waiting
 from muster.model.policy import Policy, Preemption
@@ -155,6 +156,11 @@ _TASKS = (Task("worker", 0, "n-0", (1, 3)), Task("worker", 1, "n-1"))
         ),
         pytest.param(
             ev.Event, ev.JobChanged(job="j", changes={"rule": Rule.PRIORITY}), id="a change to a value of ours"
+        ),
+        pytest.param(
+            ev.Event,
+            ev.EvictionLimitSet(limit=EvictionLimit(name="n/web", allowed=1, covers=(("n/a", 1), ("n/b", 2)))),
+            id="a limit to evictions",
         ),
         pytest.param(ev.Event, ev.NodeCordoned(node="n", cordoned=False), id="what is not the default"),
         pytest.param(ev.Event, ev.JobCancelled(job="κ-1 \n\u2028"), id="a name in any script"),

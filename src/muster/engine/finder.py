@@ -21,6 +21,7 @@ from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Careful, Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
+from muster.engine.walls import Walls
 from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
@@ -60,12 +61,18 @@ class Finder:
         self._moves = 0
         self._blocks: dict[Profile, tuple[str, int]] = {}  # the resource that blocks it, and until how many moves
         self._taking = Taking(ledger)
-        self._lower = Lower(snapshot.budgets)
+        self._walls = Walls(snapshot.eviction_limits)
+        self._lower = Lower(snapshot.budgets, self._walls)
         self._vain: set[Like] = set()
 
     def reopen(self) -> None:
         """A new round: other promises may stand in the way."""
         self._vain.clear()
+
+    def gave_way(self, unit: Unit) -> None:
+        """Someone gave way to a head."""
+        self._walls.note_gone(unit)
+        self.evicted(len(unit.tasks))
 
     def evicted(self, tasks: int) -> None:
         """Someone gave way, with so many tasks: profiles that found no room may find some."""
@@ -200,7 +207,7 @@ class Finder:
 
     def _by_preemption(self, job: Job, clusters: tuple[str, ...], blocked: Blocked) -> Placed | None:
         """The job in the place of others who must give way to it."""
-        if not self.may_anyone_give_way():
+        if not job.profile.may_preempt or not self.may_anyone_give_way():
             return None
         searches = (
             partial(self.in_place_of_lower, job, only_borrowers=True),

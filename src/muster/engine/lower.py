@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from muster.engine.grounds import blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing, evicting
@@ -18,9 +20,11 @@ from muster.engine.kernels.placing import Cells
 from muster.engine.placement import Placer
 from muster.engine.present import Flags
 from muster.engine.rooms import Span
+from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER
 from muster.engine.tenants import Tenants
 from muster.engine.victims import Fits, Unit, merged, minimal
+from muster.engine.walls import Walls
 from muster.model.budgets import Budget
 from muster.model.jobs import Job, Running, Task
 from muster.model.names import NameKey, name_mark
@@ -44,7 +48,8 @@ class _Costs:
 class Lower:
     """The tenants of a turn, and what nodes cost as far as that is known."""
 
-    def __init__(self, budgets: Iterable[Budget]) -> None:
+    def __init__(self, budgets: Iterable[Budget], walls: Walls) -> None:
+        self._walls = walls
         self._budgets: Budgets = {(budget.job, budget.group): budget for budget in budgets}
         self._as_of: tuple[int, Tenants] | None = None
         self._costs: dict[tuple[int, ...], _Costs] = {}
@@ -53,12 +58,13 @@ class Lower:
         """A search for the head in one cluster."""
         stays = horizon.stays
         if self._as_of is None or self._as_of[0] != stays.epoch:
-            self._as_of = (stays.epoch, Tenants(horizon, self._budgets))
+            self._as_of = (stays.epoch, Tenants(horizon, self._budgets, self._walls))
             self._costs.clear()
         tenants = self._as_of[1]
         tenants.note_gone(stays.gone)
+        tenants.note_walls()
         limit = BORROWER + 1 if only_borrowers else head.priority_class
-        return Search(horizon, tenants, self._budgets, self._costs, head, cluster, limit)
+        return Search(horizon, tenants, self._budgets, self._walls, self._costs, head, cluster, limit)
 
 
 class Search:
@@ -69,6 +75,7 @@ class Search:
         horizon: Horizon,
         tenants: Tenants,
         budgets: Budgets,
+        walls: Walls,
         costs: dict[tuple[int, ...], _Costs],
         head: Job,
         cluster: str,
@@ -79,6 +86,7 @@ class Search:
         self.cluster = cluster
         self._tenants = tenants
         self._budgets = budgets
+        self._walls = walls
         self._limit = limit
         barred = set(horizon.stays.gave_way_to(head.id)) - horizon.stays.gone
         self._barred = {row for row in barred if tenants.tasks_in(row)}
@@ -110,9 +118,9 @@ class Search:
             chosen = None
         if chosen is None and (is_close or len(groups) > 1):
             chosen = self._near(fits)
-        if chosen is None or len(chosen) == 1:  # without anyone going the head does not fit: it has tried
-            return chosen
-        return minimal(sorted(chosen, key=self._going, reverse=True), fits)
+        if chosen is not None and len(chosen) > 1:  # without anyone going the head does not fit: it has tried
+            chosen = minimal(sorted(chosen, key=self._going, reverse=True), fits)
+        return None if chosen is None or self._walls.forbid(chosen) else chosen
 
     # -- task by task ----------------------------------------------------------------------------------
 
@@ -167,7 +175,7 @@ class Search:
     def _those_near(self) -> list[Unit]:
         """The units on the nodes where the head would go if everyone it may take from were gone."""
         stays, tenants, books = self.horizon.stays, self._tenants, self.horizon.now.books
-        rows = tenants.rows[self._in_reach()]
+        rows = self._rows_in_reach()
         lean = self.horizon.now.copy()
         lean.give_back(books.from_array(stays.moves_of(rows, books.grounds, self.horizon.asks)[0]))
         tasks = Placer(Span([lean])).place(self.head.profile, self.cluster, self.head.profile.least_widths)
@@ -179,8 +187,18 @@ class Search:
         for row in (row for row in there if row in allowed):
             run = stays.run(row)
             found += [self._unit(run, row, (task,), whole=False) for task in run.surplus() if task.node in nodes]
-            found.append(self._unit(run, row, run.tasks, whole=True))
+            found.append(self._whole(row))
         return found
+
+    def _rows_in_reach(self) -> Ints:
+        """The rows of those the head may take from, if they can go by themselves."""
+        stays, rows = self.horizon.stays, self._tenants.rows[self._in_reach()]
+        walled = [row for row in stays.rows_of(self._walls.jobs) if self._walls.forbid([self._whole(row)])]
+        return rows[~np.isin(rows, walled)] if walled else rows
+
+    def _whole(self, row: int) -> Unit:
+        run = self.horizon.stays.run(row)
+        return self._unit(run, row, run.tasks, whole=True)
 
     def _going(self, unit: Unit) -> Going:
         """Who goes first: without a violation, borrowers, the lowest class, single tasks, the newest."""
@@ -191,11 +209,12 @@ class Search:
         return (self._violates(unit), rank, unit.whole, -run.started_ms, mark, run.job.key, place)
 
     def _violates(self, unit: Unit) -> bool:
-        """Whether the unit cannot go without violating a disruption budget."""
+        """Whether the unit cannot go without violating a disruption budget. Tasks behind a wall count in none."""
         job, has = unit.run.job.id, unit.run.tasks
-        for group in {task.group for task in unit.tasks} if self._budgets else ():
+        goes = self._walls.not_behind(unit) if self._budgets else []
+        for group in {task.group for task in goes}:
             budget = self._budgets.get((job, group))
-            left = sum(task.group == group for task in has) - sum(task.group == group for task in unit.tasks)
+            left = sum(task.group == group for task in has) - sum(task.group == group for task in goes)
             if budget is not None and left < budget.min_available:
                 return True
         return False

@@ -135,6 +135,8 @@ class Present:
     def rows_of(self, jobs: Iterable[str]) -> list[int]:
         """The rows of those of the jobs that run, and have not been started by this turn's filling."""
         wanted = set(jobs)
+        if not wanted:
+            return []
         mine = [row for row, who in enumerate(self.fresh.who) if isinstance(who, Running) and who.job.id in wanted]
         rows = [*self.resident.rows_of(sorted(wanted)), *(self._base + row for row in mine)]
         return [row for row in rows if row not in self._gone]

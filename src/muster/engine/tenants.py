@@ -19,6 +19,7 @@ from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.present import Flags
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
+from muster.engine.walls import Walls
 from muster.model.budgets import Budget
 
 
@@ -44,7 +45,7 @@ class _Columns(NamedTuple):
 class Tenants:
     """The attempts of one turn that are not safe, and their tasks."""
 
-    def __init__(self, horizon: Horizon, budgets: Mapping[tuple[str, str], Budget]) -> None:
+    def __init__(self, horizon: Horizon, budgets: Mapping[tuple[str, str], Budget], walls: Walls) -> None:
         stays, books = horizon.stays, horizon.now.books
         self._books = books
         self._columns = columns = _columns_of(horizon)
@@ -54,6 +55,7 @@ class Tenants:
             if self.tasks_in(row):
                 rank[columns.place[row]] = BORROWER
         self.has_budgets = False
+        self._walls = walls
         slot, allowed = self._slots(stays, budgets)
         self.cells = costing.Tenants(
             rank=books.from_array(rank),
@@ -67,6 +69,7 @@ class Tenants:
             gone=blank_cells(len(columns.owner), listed=books.listed),
             slot=slot,
             allowed=allowed,
+            is_wall=books.of([int(slot < len(walls.left)) for slot in range(len(allowed))]),
             begin=books.from_array(columns.begin),
             here=books.from_array(columns.here),
         )
@@ -78,8 +81,9 @@ class Tenants:
         self.note_gone(stays.gone)
 
     def _slots(self, stays: Stays, budgets: Mapping[tuple[str, str], Budget]) -> tuple[Cells, Cells]:
-        """For each task the number of its budget, or -1; and how many of each may go without a violation."""
-        columns, allowed = self._columns, list[int]()
+        """For each task the number of its wall or budget, or -1; and how many of each may go without a violation."""
+        columns, walls = self._columns, self._walls
+        allowed = list(walls.left)
         slot = np.full(len(columns.owner), -1, np.int64)
         by_job: dict[str, list[Budget]] = {}
         for budget in budgets.values():
@@ -93,8 +97,17 @@ class Tenants:
                 group = next((it for it, known in enumerate(job.profile.groups) if known.name == budget.group), -1)
                 slot[first + np.flatnonzero(tasks == group)] = len(allowed)
                 allowed.append(int((tasks == group).sum()) - budget.min_available)
+        for row in stays.rows_of(walls.jobs):
+            if mine := self.tasks_in(row):
+                behind = np.array(walls.before(stays.run(row).job.id, len(mine)), np.int64)
+                slot[mine.start : mine.stop] = np.where(behind >= 0, behind, slot[mine.start : mine.stop])
         self.has_budgets = bool(allowed)
         return self._books.from_array(slot), self._books.of(allowed)
+
+    def note_walls(self) -> None:
+        """So many may still go, after those who went in this turn."""
+        for number, left in enumerate(self._walls.left):
+            self.cells.allowed[number] = left
 
     def note_gone(self, rows: Iterable[int]) -> None:
         """These left, or went on in another row."""

@@ -407,7 +407,7 @@ class Turn:
         run = unit.run
         self.ledger.evict(run, unit.tasks, whole=unit.whole)
         self.finder.width.gone(run.job.id)
-        self.finder.evicted(len(unit.tasks))
+        self.finder.gave_way(unit)
         self.lines.forget_full()
         self.minutes.evict(
             Evict(job=run.job.id, attempt=run.attempt, tasks=unit.tasks, whole=unit.whole, rule=unit.rule, by=head.id)

@@ -19,11 +19,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Part of a list: the version that the whole list is of, and where it goes on."""
+    """Part of a list: the version that the whole list is of, where it goes on, and how many are still to come."""
 
     items: tuple[T, ...]
     version: str
     proceed: str
+    remaining: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Heard(Generic[T]):
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     proceed: str = msgspec.field(name="continue", default="")
+    remaining_item_count: int = 0
 
 
 class _RawList(msgspec.Struct):
@@ -89,7 +91,8 @@ def read_page(kind: Kind[T], content: bytes) -> Page[T]:
     except msgspec.ValidationError:
         page = _raw_list.decode(content)
         items = tuple(_readable(kind, page.items or ()))
-    return Page(items, page.metadata.resource_version, page.metadata.proceed)
+    meta = page.metadata
+    return Page(items, meta.resource_version, meta.proceed, meta.remaining_item_count)
 
 
 def _readable(kind: Kind[T], items: Iterable[msgspec.Raw]) -> Iterable[T]:

@@ -26,17 +26,20 @@ _NOTHING = Request.of({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A pod's demands. `priority` is that of its PriorityClass, as the API server resolved it.
+    """A pod's demands. `priority` and `may_preempt` are those of its PriorityClass, as the API server resolved it.
 
     `gates`: until they are removed, its owners do not want it considered. `waits`: the field of which something is
-    not there yet, and what that is. `unsupported`: the field that we do not honour, and what of it.
+    not there yet, and what that is. `provisions`: claims whose volumes are made where it goes. `unsupported`: the field
+    that we do not honour, and what of it.
     """
 
     request: Request
     constraint: Constraint
     priority: int = 0
+    may_preempt: bool = True
     gates: tuple[str, ...] = ()
     waits: str = ""
+    provisions: tuple[objects.Key, ...] = ()
     unsupported: str = ""
 
 
@@ -62,10 +65,17 @@ def ask_of(pod: objects.Pod, neighbours: Neighbours | None = None, volumes: Volu
         request=request,
         constraint=constraint,
         priority=pod.spec.priority,
+        may_preempt=may_preempt(pod.spec.preemption_policy),
         gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
         waits=ties.waits,
+        provisions=ties.provisions,
         unsupported=unsupported,
     )
+
+
+def may_preempt(policy: str) -> bool:
+    """What a preemptionPolicy says."""
+    return policy != "Never"
 
 
 def _unsupported(spec: objects.PodSpec) -> str:

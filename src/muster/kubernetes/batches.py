@@ -20,6 +20,7 @@ from muster.model.nodes import Node
 from muster.model.queues import Queue
 
 CLUSTER = "kubernetes"
+SHORTEST_RETRY_MS, LONGEST_RETRY_MS = 1_000, 60_000  # after a bind was refused
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +49,21 @@ class Member:
     def uid(self) -> str:
         """Of the pod."""
         return self.pod.metadata.uid
+
+    def may_start(self) -> bool:
+        """Whether a pod that is not bound may be as things are; if not, `hold` says why, where that is ours to say."""
+        self.hold = None
+        if self.ask.unsupported:
+            self.hold = Hold("UNSUPPORTED", self.ask.unsupported)
+        elif self.ask.waits:
+            self.hold = Hold("VOLUME_MISSING", self.ask.waits)
+        is_going = self.pod.metadata.deletion_timestamp is not None
+        return self.hold is None and not is_going and not self.ask.gates
+
+    def put_off(self, now_ms: int) -> None:
+        """It stands in line again after a while, longer each time."""
+        self.refusals += 1
+        self.retry_ms = now_ms + min(SHORTEST_RETRY_MS << min(self.refusals - 1, 10), LONGEST_RETRY_MS)
 
     @property
     def planned(self) -> Ask:

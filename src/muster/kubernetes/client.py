@@ -149,6 +149,12 @@ class Client:
                 return
             query["continue"] = page.proceed
 
+    async def count(self, kind: Kind[Any]) -> int:
+        """How many there are, more or less: the server counts what follows the first."""
+        async for page in self.pages(kind, size=1):
+            return len(page.items) + page.remaining
+        return 0
+
     async def list(self, kind: Kind[T], scope: Scope = EVERYTHING, *, size: int = PAGE) -> list[T]:
         """All objects of one moment."""
         return [each async for page in self.pages(kind, scope, size=size) for each in page.items]

@@ -73,6 +73,7 @@ class PriorityClass(Read, frozen=True):
 
     metadata: Meta = Meta()
     value: int = 0
+    preemption_policy: str = ""
 
 
 SCHEDULING_SPECS = Kind(type=SchedulingSpec, plural="schedulingspecs", version="v1alpha1", group="muster.dev")

@@ -2,20 +2,26 @@
 
 A bind whose answer was lost is looked up before it is tried again, so a pod stays placed until the API server has it
 bound or refuses it. Whoever no longer leads lets go of everything: `may_act` is asked before each request.
+
+Of pods that are evicted together it is said that they give way before the first of them goes, in a condition as
+Kubernetes' own scheduler writes it. Should we be killed in between, whoever comes next knows what was begun.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from muster.kubernetes.backoff import Backoff
-from muster.kubernetes.client import Client
+from muster.kubernetes.client import STRATEGIC_PATCH, Client
+from muster.kubernetes.disruptions import BY_US, GIVES_WAY
 from muster.kubernetes.errors import BudgetForbids, Conflict, KubernetesError, NotFound, Refused, Unreachable
-from muster.kubernetes.kinds import PODS
-from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.kinds import CLAIMS, PODS
+from muster.kubernetes.orders import Bind, Eviction, Orders, Selection
+from muster.kubernetes.storage import SELECTED_NODE
+from muster.kubernetes.telling import now
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +36,7 @@ class Hands:
         client: Client,
         clock_ms: Callable[[], int],
         may_act: Callable[[], bool],
-        settled: Callable[[Bind | Eviction, bool], None],
+        settled: Callable[[Bind | Eviction | Selection, bool], None],
     ) -> None:
         self._client, self._clock_ms, self._may_act, self._settled = client, clock_ms, may_act, settled
         self._tasks: set[asyncio.Task[None]] = set()
@@ -41,8 +47,10 @@ class Hands:
         """Begin; it goes on by itself."""
         for bind in orders.binds:
             self._binding[bind.uid] = self._begin(self._bind(bind))
-        for eviction in orders.evictions:
-            self._begin(self._evict(eviction, self._binding.get(eviction.uid)))
+        for selection in orders.selections:
+            self._begin(self._select(selection))
+        if orders.evictions:
+            self._begin(self._drive_out(orders.evictions))
 
     async def finish(self) -> None:
         """Wait until all that was begun is over."""
@@ -112,12 +120,58 @@ class Hands:
             return pod.spec.node_name == bind.node
         return False if is_refused else None
 
+    # -- volumes -------------------------------------------------------------------------------------------------
+
+    async def _select(self, selection: Selection) -> None:
+        """Say where a volume is to be made, until that is said; twice does no harm."""
+        namespace, name = selection.key
+        body = {"metadata": {"uid": selection.uid, "annotations": {SELECTED_NODE: selection.node}}}
+        backoff = Backoff(self._client.random)
+        while self._may_act():
+            try:
+                await self._client.patch(CLAIMS, name, body, namespace)
+            except Refused as err:
+                log.info("no volume is to be made for %s/%s on %s: %s", namespace, name, selection.node, err)
+                self._settled(selection, False)
+                return
+            except KubernetesError:
+                await asyncio.sleep(backoff.wait_s())
+            else:
+                self._settled(selection, True)
+                return
+
     # -- evictions -----------------------------------------------------------------------------------------------
 
-    async def _evict(self, eviction: Eviction, binding: asyncio.Task[None] | None) -> None:
+    async def _drive_out(self, evictions: Iterable[Eviction]) -> None:
         """What is not bound yet must not be evicted: an eviction would delete a pod that may stay in line."""
-        if binding is not None:
-            await asyncio.wait({binding})
+        binding = {self._binding[it.uid] for it in evictions if it.uid in self._binding}
+        if binding:
+            await asyncio.wait(binding)
+        await asyncio.gather(*(self._say_it_gives_way(eviction) for eviction in evictions))
+        for eviction in evictions:
+            self._begin(self._evict(eviction))
+
+    async def _say_it_gives_way(self, eviction: Eviction) -> None:
+        backoff = Backoff(self._client.random)
+        while self._may_act() and self._clock_ms() < eviction.until_ms:
+            try:
+                await self._client.patch(
+                    PODS,
+                    eviction.key[1],
+                    _gives_way(eviction),
+                    eviction.key[0],
+                    subresource="status",
+                    how=STRATEGIC_PATCH,
+                )
+            except Refused:  # it is gone, or another by now: the eviction will find out
+                return
+            except KubernetesError as err:
+                log.warning("%s/%s was not told that it gives way: %s", *eviction.key, err)
+                await asyncio.sleep(backoff.wait_s())
+            else:
+                return
+
+    async def _evict(self, eviction: Eviction) -> None:
         backoff = Backoff(self._client.random)
         while self._may_act():
             wait_s = await self._try_evict(eviction, backoff)
@@ -155,3 +209,14 @@ class Hands:
             log.warning("%s/%s was not evicted: %s", namespace, name, err)
             return backoff.wait_s()
         return None
+
+
+def _gives_way(eviction: Eviction) -> dict[str, object]:
+    condition = {
+        "type": GIVES_WAY,
+        "status": "True",
+        "reason": BY_US,
+        "message": eviction.why,
+        "lastTransitionTime": now(),
+    }
+    return {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}

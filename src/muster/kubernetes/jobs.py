@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from muster.kubernetes.asks import Ask
+from muster.kubernetes.asks import Ask, may_preempt
 from muster.kubernetes.groups import GROUP_LABEL, NativeGroup, PluginGroup, PriorityClass, SchedulingSpec
 from muster.kubernetes.objects import Key, Owner, Pod
 from muster.model.jobs import Job, Profile, TaskGroup
@@ -54,10 +54,11 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a gang is scheduled. `hold`: what must be there first."""
+    """How a gang is scheduled; what is None is for its pods to say. `hold`: what must be there first."""
 
     least: int = 1
     priority: int | None = None
+    may_preempt: bool | None = None
     selector: tuple[tuple[str, str], ...] = ()
     timeout_ms: int = TIMEOUT_MS
     hold: Hold | None = None
@@ -121,17 +122,17 @@ class Groups:
 
     def _specified(self, spec: SchedulingSpec) -> Terms:
         terms, name = spec.spec, spec.spec.priority_class_name
-        hold = None
+        hold = may_take = None
         priority = terms.priority
         if priority is None and name:
-            if ("", name) in self.classes:
-                priority = self.classes["", name].value
+            if (known := self.classes.get(("", name))) is not None:
+                priority, may_take = known.value, may_preempt(known.preemption_policy)
             else:
                 hold = Hold(
                     "PRIORITY_CLASS_MISSING", f"its SchedulingSpec names a PriorityClass that is not there: {name}"
                 )
         selector = tuple(sorted(terms.node_selector.items()))
-        return Terms(least=terms.min_available, priority=priority, selector=selector, hold=hold)
+        return Terms(least=terms.min_available, priority=priority, may_preempt=may_take, selector=selector, hold=hold)
 
 
 def _without_group(gang: Gang) -> Terms:
@@ -188,10 +189,11 @@ def job_of(name: str, pods: Sequence[tuple[Pod, Ask]], terms: Terms) -> Grouped:
         shapes[_shape(ask, terms)] = shapes.get(_shape(ask, terms), 0) + 1
     names = {shape: f"pods-{number}" if number else "pods" for number, shape in enumerate(shapes)}
     widths = tuple((names[shape], width, *shape) for shape, width in shapes.items())
+    may_take = all(ask.may_preempt for _, ask in pods) if terms.may_preempt is None else terms.may_preempt
     job = Job(
         id=name,
         queue=first.labels.get(QUEUE_LABEL) or first.namespace,
-        profile=_profile(widths, pool_named_by(pods[0][0])),
+        profile=_profile(widths, pool_named_by(pods[0][0]), may_preempt=may_take),
         submit_ms=min(created_ms(pod) for pod, _ in pods),
         user=first.labels.get(USER_LABEL, ""),
         priority_class=max(ask.priority for _, ask in pods) if terms.priority is None else terms.priority,
@@ -228,9 +230,9 @@ def pool_named_by(pod: Pod) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _profile(widths: Iterable[tuple[str, int, Request, Constraint]], pool: str) -> Profile:
+def _profile(widths: Iterable[tuple[str, int, Request, Constraint]], pool: str, *, may_preempt: bool) -> Profile:
     groups = tuple(
         TaskGroup(name=name, min=width, initial=width, max=width, request=request, constraint=constraint)
         for name, width, request, constraint in widths
     )
-    return Profile(groups=groups, pool=pool)
+    return Profile(groups=groups, pool=pool, may_preempt=may_preempt)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from muster.kubernetes.objects import Meta, Node, Plain, Pod
-from muster.kubernetes.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.kubernetes.storage import CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Object(Protocol):
@@ -68,3 +68,4 @@ STORAGE_CLASSES = Kind(
     type=StorageClass, plural="storageclasses", version="v1", group="storage.k8s.io", is_namespaced=False
 )
 CSI_NODES = Kind(type=CsiNode, plural="csinodes", version="v1", group="storage.k8s.io", is_namespaced=False)
+CSI_DRIVERS = Kind(type=CsiDriver, plural="csidrivers", version="v1", group="storage.k8s.io", is_namespaced=False)

@@ -27,9 +27,19 @@ class Eviction:
     until_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Say where the volume of this claim is to be made."""
+
+    uid: str
+    key: Key
+    node: str
+
+
 @dataclass(slots=True)
 class Orders:
     """What is to be done after a turn."""
 
     binds: list[Bind] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
+    selections: list[Selection] = field(default_factory=list)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from muster.model import events as ev
 from muster.model.nodes import DEVICE_MILLI, Node, Request
-from muster.model.resources import GPU, Resources
+from muster.model.resources import GPU, NOTHING, Resources
 
 
 class Foreign:
@@ -38,6 +38,13 @@ class Foreign:
         if not self._on[node]:
             del self._on[node]
         yield ev.ForeignGone(id=pod, node=node)
+
+    def held(self, node: str) -> Resources:
+        """What they hold of a node."""
+        held = NOTHING
+        for amounts in self._on.get(node, {}).values():
+            held = held + amounts
+        return held
 
     def on(self, node: str) -> Iterable[ev.Event]:
         """All that is on a node, which has just appeared."""

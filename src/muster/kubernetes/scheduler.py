@@ -1,6 +1,6 @@
 """`muster kube-scheduler`: watch a cluster, take turns, bind and evict.
 
-    win the lease → fill the caches → turn → carry out → wait for news → turn …
+    compile → win the lease → fill the caches → turn → carry out → wait for news → turn …
 
 Caches are filled after the lease was won: their lists then hold all that the leader before us did. Whoever loses the
 lease ends, and is started again by whatever runs it.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
+from threading import Thread
 from time import monotonic, time
 from typing import Any
 
@@ -23,25 +25,16 @@ from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
 from muster.kubernetes.election import Election, LeadLost
 from muster.kubernetes.errors import KubernetesError, NotFound
-from muster.kubernetes.groups import NATIVE_GROUPS, PLUGIN_GROUPS, PRIORITY_CLASSES, SCHEDULING_SPECS
 from muster.kubernetes.hands import Hands
-from muster.kubernetes.kinds import (
-    CLAIMS,
-    CSI_NODES,
-    NAMESPACES,
-    NODES,
-    PODS,
-    STORAGE_CLASSES,
-    VOLUMES,
-    Kind,
-    T,
-)
+from muster.kubernetes.kinds import NODES, PODS, Kind, T
 from muster.kubernetes.objects import Pod
-from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.orders import Bind, Eviction, Orders, Selection
 from muster.kubernetes.pools import POOLS, Pool, Status, is_asked_anew
+from muster.kubernetes.sources import needed_by, optional_for
 from muster.kubernetes.statuses import Statuses
 from muster.kubernetes.telling import Happened, Teller
 from muster.kubernetes.verdicts import Said, verdicts
+from muster.kubernetes.warming import is_worth_it, warm_up
 from muster.kubernetes.world import World
 from muster.model.policy import Policy
 from muster.model.pools import called
@@ -58,7 +51,7 @@ class Scheduler:
     """One scheduler. `run` until `stop`."""
 
     def __init__(self, client: Client, election: Election, policy: Policy, identity: str) -> None:
-        self._client, self._election = client, election
+        self._client, self._election, self._policy = client, election, policy
         self._now_ms = 0
         self._news, self._told_to_end = asyncio.Event(), asyncio.Event()
         self._heard: list[Callable[[], None]] = []  # what the next turn begins with
@@ -80,8 +73,9 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until told to end; LeadLost if somebody else leads."""
-        if not await self._until_told_to_end(self._election.win()):
-            return
+        for work in (self._warm_up, self._election.win):
+            if not await self._until_told_to_end(work()):
+                return
         log.info("leading")
         works = [self._schedule(), self._election.keep(), self._teller.run()]
         tasks = [asyncio.ensure_future(work) for work in works]
@@ -96,6 +90,18 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._election.give_back()
+
+    async def _warm_up(self) -> None:
+        """Compile before leading, not in the first turn: whoever leads meanwhile goes on, and nobody waits for us."""
+        try:
+            nodes, pods = await self._client.count(NODES), await self._client.count(PODS)
+        except KubernetesError as err:  # whoever cannot be asked now will be asked for the lease
+            log.warning("how large the cluster is was not to be found out: %s", err)
+            return
+        if is_worth_it(nodes, pods):
+            began = monotonic()
+            await in_thread(partial(warm_up, self._policy))
+            log.info("ready to lead after %.1f s for the kernels", monotonic() - began)
 
     async def _until_told_to_end(self, work: Coroutine[Any, Any, None]) -> bool:
         """Whether the work was done before."""
@@ -174,8 +180,11 @@ class Scheduler:
         self._heard.append(what)
         self._news.set()
 
-    def _settled(self, order: Bind | Eviction, is_done: bool) -> None:
-        if isinstance(order, Eviction):
+    def _settled(self, order: Bind | Eviction | Selection, is_done: bool) -> None:
+        if isinstance(order, Selection):
+            if not is_done:
+                self._hear(partial(self.world.surroundings.provisioning.turn_down, order.key))
+        elif isinstance(order, Eviction):
             if not is_done:
                 self._hear(partial(self.world.stay, order))
         elif is_done:
@@ -194,24 +203,10 @@ class Scheduler:
 
     async def _fill(self, running: _Running) -> None:
         """Have everything watched, and wait until it has been listed once."""
-        world, register, around = self.world, self.world.register, self.world.surroundings
-        nodes, pods = self._cache(NODES, world.hear_node), self._cache(PODS, world.hear_pod)
+        needed: list[Cache[Any]] = [self._cache(*source) for source in needed_by(self.world)]
+        nodes, pods = (next(it for it in needed if it.kind is kind) for kind in (NODES, PODS))
         pods.listen(self._forget_gone)
-        needed: list[Cache[Any]] = [
-            nodes,
-            pods,
-            self._cache(PRIORITY_CLASSES, register.hear_class),
-            self._cache(NAMESPACES, around.hear_namespace),
-            self._cache(CLAIMS, around.hear_claim),
-            self._cache(VOLUMES, around.hear_volume),
-            self._cache(STORAGE_CLASSES, around.hear_class),
-            self._cache(CSI_NODES, around.hear_driver),
-        ]
-        optional: list[Cache[Any]] = [
-            self._cache(SCHEDULING_SPECS, register.hear_spec),
-            self._cache(PLUGIN_GROUPS, register.hear_plugin_group),
-            self._cache(NATIVE_GROUPS, register.hear_native_group),
-        ]
+        optional: list[Cache[Any]] = [self._cache(*source) for source in optional_for(self.world)]
         pools = Cache(self._client, POOLS)
         pools.listen(self._hear_pool)
         running.begin(self._statuses.run(pools))
@@ -295,3 +290,22 @@ class _Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def in_thread(work: Callable[[], None]) -> None:
+    """Do it beside; whoever gives up does not wait for its end, nor does the process when it ends."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as err:
+            failure.append(err)
+        with suppress(RuntimeError):  # nobody waits any more
+            loop.call_soon_threadsafe(done.set)
+
+    Thread(target=run, daemon=True).start()
+    await done.wait()
+    if failure:
+        raise failure[0]

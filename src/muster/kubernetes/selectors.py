@@ -73,6 +73,11 @@ def not_on(nodes: Iterable[str]) -> Term:
     return Term(fields=(Expression(key=_NODE_NAME, operator="NotIn", values=tuple(sorted(nodes))),))
 
 
+def only_on(node: str) -> NodeAffinity:
+    """This node."""
+    return NodeAffinity(terms=(Term(fields=(Expression(key=_NODE_NAME, operator="In", values=(node,)),)),))
+
+
 def narrowed(constraint: Constraint, affinity: NodeAffinity) -> Constraint:
     """The nodes that both admit."""
     if constraint.affinity is None:

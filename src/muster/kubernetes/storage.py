@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster.kubernetes.objects import Disks, Driver, Meta, NodeSelector, Read
 
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 _BOUND = "pv.kubernetes.io/bind-completed"
 _LOST = "Lost"
@@ -36,6 +37,11 @@ class PersistentVolumeClaim(Read, frozen=True):
         return bool(self.spec.volume_name) and _BOUND in self.metadata.annotations
 
     @property
+    def selected_node(self) -> str:
+        """Where its volume is to be made, if somebody decided that."""
+        return self.metadata.annotations.get(SELECTED_NODE, "")
+
+    @property
     def is_going(self) -> bool:
         """It is being deleted, or lost its volume."""
         return self.metadata.deletion_timestamp is not None or self.status.phase == _LOST
@@ -61,11 +67,26 @@ class PersistentVolume(Read, frozen=True):
     spec: VolumeSpec = VolumeSpec()
 
 
+class TopologyLabel(Read, frozen=True):
+    """One of these values of a label."""
+
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(Read, frozen=True):
+    """All of these."""
+
+    match_label_expressions: tuple[TopologyLabel, ...] = ()
+
+
 class StorageClass(Read, frozen=True):
     """Where volumes come from, and when."""
 
     metadata: Meta = Meta()
+    provisioner: str = ""
     volume_binding_mode: str = ""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
 
 
 class Count(Read, frozen=True):
@@ -97,3 +118,16 @@ class CsiNode(Read, frozen=True):
 
     metadata: Meta = Meta()
     spec: CsiNodeSpec = CsiNodeSpec()
+
+
+class CsiDriverSpec(Read, frozen=True):
+    """What a driver wants of schedulers."""
+
+    storage_capacity: bool = False
+
+
+class CsiDriver(Read, frozen=True):
+    """A driver of a cluster."""
+
+    metadata: Meta = Meta()
+    spec: CsiDriverSpec = CsiDriverSpec()

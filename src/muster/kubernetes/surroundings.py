@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from muster.kubernetes.asks import Ask, ask_of
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Change, keep
+from muster.kubernetes.claims import Users
 from muster.kubernetes.jobs import Gang, Hold
 from muster.kubernetes.neighbours import Neighbours, minds_neighbours
 from muster.kubernetes.objects import Key, Plain, Pod
-from muster.kubernetes.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.kubernetes.provisioning import Provisioning
+from muster.kubernetes.storage import CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.kubernetes.volumes import Volumes
 from muster.model.nodes import Node
 
@@ -30,13 +32,25 @@ class Surroundings:
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         self._volumes: dict[Key, PersistentVolume] = {}
         self._classes: dict[Key, StorageClass] = {}
-        self._drivers: dict[Key, CsiNode] = {}
-        self._there = Volumes(claims=self._claims, volumes=self._volumes, classes=self._classes, drivers=self._drivers)
+        self._node_drivers: dict[Key, CsiNode] = {}
+        self._drivers: dict[Key, CsiDriver] = {}
+        self._users = Users()
+        self.provisioning = Provisioning(self._claims)
+        self._there = Volumes(
+            claims=self._claims,
+            volumes=self._volumes,
+            classes=self._classes,
+            node_drivers=self._node_drivers,
+            drivers=self._drivers,
+            selected=self.provisioning.selected,
+            users=self._users,
+        )
 
     # -- what caches tell ------------------------------------------------------------------------------------
 
     def hear_claim(self, change: Change[PersistentVolumeClaim]) -> None:
         """A claim appeared, changed or went."""
+        self.provisioning.hear(change)
         keep(self._claims, change)
         self.has_changed = True
 
@@ -50,8 +64,13 @@ class Surroundings:
         keep(self._classes, change)
         self.has_changed = True
 
-    def hear_driver(self, change: Change[CsiNode]) -> None:
+    def hear_node_drivers(self, change: Change[CsiNode]) -> None:
         """What drivers say about a node."""
+        keep(self._node_drivers, change)
+        self.has_changed = True
+
+    def hear_driver(self, change: Change[CsiDriver]) -> None:
+        """A driver appeared, changed or went."""
         keep(self._drivers, change)
         self.has_changed = True
 
@@ -67,16 +86,24 @@ class Surroundings:
     def put(self, pod: Pod, node: str) -> None:
         """A pod is on a node, or will be."""
         self._neighbours.put(pod, node)
+        self._users.put(pod)
+        self.provisioning.put(pod, node)
         self.has_changed = True
 
     def remove(self, pod: Pod) -> None:
         """A pod is on no node any more."""
         self._neighbours.remove(pod.metadata.key)
+        for claim in self._users.remove(pod):
+            self.provisioning.forget(claim)
         self.has_changed = True
 
     def refuses(self, members: Iterable[Member]) -> bool:
         """Whether one of these may not go where it is placed, now that those before it will be there."""
         members = [member for member in members if member.task is not None]
+        if any(self._users.besides(it.pod, claim) for it in members for claim in self._there.for_one_pod(it.pod)):
+            return True
+        if self.provisioning.refuses(members):
+            return True
         try:
             for member in members:
                 assert member.task is not None
@@ -87,6 +114,12 @@ class Surroundings:
         finally:
             for member in members:
                 self._neighbours.remove(member.pod.metadata.key)
+
+    def is_out_of_reach(self, member: Member) -> bool:
+        """Whether a pod that has a node cannot reach its volumes there, now that they are made."""
+        node = self._nodes.get(member.node)
+        constraint = ask_of(member.pod, volumes=self._there).constraint
+        return node is not None and constraint.refuses(node.name, node.labels, node.taints) is not None
 
     # -- asks ------------------------------------------------------------------------------------------------
 
@@ -111,7 +144,10 @@ class Surroundings:
                 yield member.gang
 
     def hold(self, unit: Sequence[Member]) -> Hold | None:
-        """Why pods cannot start together although each could: some of them mind where the others go."""
+        """Why pods cannot start together although each could: some mind where the others go, or what they use."""
+        claims = [claim for member in unit for claim in set(self._there.for_one_pod(member.pod))]
+        if len(set(claims)) < len(claims):
+            return Hold("UNSUPPORTED", "spec.volumes: pods that start together claim one ReadWriteOncePod volume")
         if self.keep_apart(unit):
             return None
         field = self._neighbours.among([member.pod for member in unit])

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from muster.kubernetes.batches import Member
 from muster.kubernetes.client import STRATEGIC_PATCH, Client
-from muster.kubernetes.errors import AlreadyExists, KubernetesError
+from muster.kubernetes.errors import AlreadyExists, KubernetesError, NotFound
 from muster.kubernetes.kinds import PODS, Kind
-from muster.kubernetes.objects import Key, Plain, Pod
+from muster.kubernetes.objects import Key, Meta, Pod, Read
 from muster.kubernetes.verdicts import Said
 
 log = logging.getLogger(__name__)
@@ -25,8 +25,28 @@ CONTROLLER = "muster.dev/kube-scheduler"
 AT_ONCE = 16  # of the requests that may be on their way, so many are for words
 SAME_REASON_MS = 30_000  # before a sentence is written again whose reason is the same
 NAME_LENGTH = 200  # of the pod's name in that of an Event
+NOTE_LENGTH = 1024
 
-EVENTS = Kind(type=Plain, plural="events", version="v1", group="events.k8s.io")
+
+class Series(Read, frozen=True):
+    """An Event that happened again."""
+
+    count: int = 0
+
+
+class Event(Read, frozen=True):
+    """An Event, of which we read only how often it happened."""
+
+    metadata: Meta = Meta()
+    series: Series | None = None
+
+    @property
+    def count(self) -> int:
+        """How often."""
+        return self.series.count if self.series is not None else 1
+
+
+EVENTS = Kind(type=Event, plural="events", version="v1", group="events.k8s.io")
 
 
 class Happened(NamedTuple):
@@ -99,7 +119,7 @@ class Teller:
                 "status": "False",
                 "reason": said.reason,
                 "message": said.message,
-                "lastTransitionTime": _now(),
+                "lastTransitionTime": now(),
             }
             # With its version: one that was bound meanwhile must not be told that it waits.
             body = {
@@ -124,19 +144,26 @@ class Teller:
                 log.debug("an Event of %s/%s was not written: %s", *event.key, err)
 
     async def _tell(self, event: Happened) -> None:
+        """Once, or counted in the series of the Event that there is; the server forgets them after an hour."""
         counts = self._counts.setdefault(event.uid, {})
-        counts[event.reason] = counts.get(event.reason, 0) + 1
         namespace, pod = event.key
         name = f"{pod[:NAME_LENGTH]}.{event.uid[:8]}.{event.reason.lower().replace('_', '-')}"
-        if counts[event.reason] == 1:
+        if event.reason not in counts:
             try:
                 await self._client.create(EVENTS, self._body(name, event), namespace)
             except AlreadyExists:  # by the scheduler before us
-                counts[event.reason] += 1
+                counts[event.reason] = (await self._client.get(EVENTS, name, namespace)).count
             else:
+                counts[event.reason] = 1
                 return
-        series = {"series": {"count": counts[event.reason], "lastObservedTime": _micro()}}
-        await self._client.patch(EVENTS, name, series, namespace)
+        series = {"count": counts[event.reason] + 1, "lastObservedTime": _micro()}
+        try:
+            await self._client.patch(EVENTS, name, {"note": event.note[:NOTE_LENGTH], "series": series}, namespace)
+        except NotFound:
+            del counts[event.reason]
+            await self._tell(event)
+        else:
+            counts[event.reason] += 1
 
     def _body(self, name: str, event: Happened) -> dict[str, object]:
         namespace, pod = event.key
@@ -147,7 +174,7 @@ class Teller:
             "reportingInstance": self._identity,
             "action": event.action,
             "reason": event.reason,
-            "note": event.note[:1024],
+            "note": event.note[:NOTE_LENGTH],
             "type": "Warning" if event.is_warning else "Normal",
             "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": pod, "uid": event.uid},
         }
@@ -161,7 +188,8 @@ def _condition(pod: Pod) -> tuple[Said, int] | None:
     return None
 
 
-def _now() -> str:
+def now() -> str:
+    """As a condition writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -16,7 +16,10 @@ from muster.kubernetes import objects
 from muster.kubernetes.asks import ask_of
 from muster.kubernetes.batches import CLUSTER, Batch, Batches, Member, Unit
 from muster.kubernetes.cache import Change
-from muster.kubernetes.jobs import NAMES, Arranged, Gang, Hold, Terms, arranged, bound_ms, created_ms
+from muster.kubernetes.crowding import Crowding
+from muster.kubernetes.disruptions import Disruptions
+from muster.kubernetes.halves import is_half
+from muster.kubernetes.jobs import NAMES, Arranged, Gang, Terms, arranged
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
 from muster.kubernetes.orders import Bind, Eviction, Orders
@@ -35,25 +38,30 @@ from muster.state.run import Run
 from muster.state.state import State
 
 EVICTION_MS = 60_000  # for which room is held for whom others are evicted for
-SHORTEST_RETRY_MS, LONGEST_RETRY_MS = 1_000, 60_000  # after a bind was refused
+VOLUMES_MS = 600_000  # and for whom volumes are made
 
 
 class World:
-    """Everything the scheduler knows. Tell it what happened (`hear_…`), then take a `turn`."""
+    """Everything the scheduler knows. Tell it what happened (`hear_…`), then take a `turn`.
 
-    def __init__(self, policy: Policy) -> None:
+    `ahead`: how many jobs are to come, if that is known.
+    """
+
+    def __init__(self, policy: Policy, *, ahead: int = 0) -> None:
         self.register = Register()
         self.waiting: dict[str, Member] = {}  # those without a place, by uid
         self._minding: dict[str, Member] = {}  # those of them whose asks depend on more than themselves
         self.batches = Batches(news=[ev.ClusterSet(cluster=Cluster(name=CLUSTER))])
         self.plan = Plan(now_ms=0)
-        self._run = Run(State(policy), _until_told)
+        self._run = Run(State(policy), _until_told, ahead=ahead)
         self._nodes: dict[str, Node] = {}
         self.surroundings = Surroundings(self._nodes)
         self.pools = Pools(self.batches)
+        self.disruptions = Disruptions(self.register.members)
         self._foreign = Foreign()
         self._on: dict[str, set[str]] = {}  # uids of ours by node
         self._leaving: dict[str, set[str]] = {}  # uids by node
+        self._crowding = Crowding()
         self._unsent: dict[str, int] = {}  # jobs whose binds wait for those who leave, and until when
         self._halves: dict[Gang, int] = {}  # gangs of which only a part is bound, and until when they may be
         self._retries: dict[Gang, int] = {}  # when to look at gangs again of which a bind was refused
@@ -88,7 +96,7 @@ class World:
         if self._nodes.pop(name, None) is None:
             return
         self.register.look_at(self._on.get(name, ()))
-        for member in [self.register.members[uid] for uid in sorted(self._on.get(name, ()))]:
+        for member in self._ours_on(name):
             if member.job in self._unsent:
                 self._undo(self.batches.by_id[member.job])
             else:
@@ -115,6 +123,8 @@ class World:
 
     def _hear_ours(self, pod: Pod, *, is_there: bool) -> None:
         member = self.register.members.get(pod.metadata.uid)
+        if member is not None and pod.spec.node_name not in ("", member.node):
+            self._crowding.suspect(pod.spec.node_name)
         if not is_there:
             if member is not None:
                 self._forget(member)
@@ -134,6 +144,7 @@ class World:
         if member.task is None:
             self.register.dirty[member.gang] = None
         self._count(member)
+        self.disruptions.touch(member)
 
     def _count(self, member: Member) -> None:
         self.pools.tally.put(member.pod, member.ask.request.resources, member.node, is_ours=True)
@@ -160,8 +171,7 @@ class World:
         member = self.register.members.get(bind.uid)
         if member is None or member.node != bind.node or member.pod.spec.node_name:
             return
-        member.refusals += 1
-        member.retry_ms = now_ms + min(SHORTEST_RETRY_MS << min(member.refusals - 1, 10), LONGEST_RETRY_MS)
+        member.put_off(now_ms)
         self._return(member)
 
     def stay(self, eviction: Eviction) -> None:
@@ -176,6 +186,10 @@ class World:
                 self._undo(batch)
         self._stop_leaving(member)
         self.register.dirty[member.gang] = None
+
+    def is_anyone_leaving(self, node: str) -> bool:
+        """Whether a pod that we evict is still there."""
+        return node in self._leaving
 
     # -- turns -----------------------------------------------------------------------------------------------
 
@@ -200,7 +214,9 @@ class World:
         self.register.dirty.update((gang, None) for gang in self.surroundings.ask_again(minding.values()))
         self._arrange_all(now_ms)
         self._give_up(now_ms, orders)
+        self._thin_out(now_ms, orders)
         self._arrange_all(now_ms)
+        self.batches.news += self.disruptions.news()
         news, self.batches.news = self.batches.news, []
         for event in news:
             self._run.expect(now_ms, event)
@@ -225,14 +241,19 @@ class World:
             return
         for member in members:
             self._put_on(member, member.task.node if member.task else "")
-        self._unsent[action.job] = now_ms + EVICTION_MS
+        awaits_volumes = any(member.ask.provisions for member in members)
+        self._unsent[action.job] = now_ms + (VOLUMES_MS if awaits_volumes else EVICTION_MS)
         self.register.dirty[batch.gang] = None
 
     def _send(self, orders: Orders) -> None:
-        """Bind those on whose nodes nobody is still leaving."""
+        """Bind those on whose nodes nobody is still leaving, and whose volumes are there."""
+        volumes = self.surroundings.provisioning
         for job in list(self._unsent):
             members = self.batches.by_id[job].members.values()
-            if not any(member.node in self._leaving for member in members):
+            if any(member.node in self._leaving for member in members):
+                continue
+            orders.selections += [each for member in members for each in volumes.selections(member)]
+            if not any(volumes.missing(member) for member in members):
                 del self._unsent[job]
                 lender = self.state.lender(job, tuple(member.task for member in members if member.task))
                 orders.binds += [Bind(member.uid, member.pod.metadata.key, member.node, lender) for member in members]
@@ -241,12 +262,34 @@ class World:
         """Time is up for those who wait for others to leave, and for gangs that could not be completed."""
         for job in [job for job, until_ms in self._unsent.items() if until_ms <= now_ms]:
             self._undo(self.batches.by_id[job])
+        self._put_off_without_volumes(now_ms)
         for gang in [gang for gang, until_ms in self._halves.items() if until_ms <= now_ms]:
             del self._halves[gang]
             for member in [each for each in self.register.of(gang) if each.task is not None]:
                 self.batches.leave(member)
                 self._drive_out(member, "its gang could not be completed in time", now_ms, orders)
             self.register.dirty[gang] = None
+
+    def _put_off_without_volumes(self, now_ms: int) -> None:
+        """Whose volumes cannot be made where they go, or were made elsewhere, stand in line again after a while."""
+        volumes, reach = self.surroundings.provisioning, self.surroundings.is_out_of_reach
+        for batch in [self.batches.by_id[job] for job in self._unsent]:
+            awaiting = [member for member in batch.members.values() if member.ask.provisions]
+            if any(volumes.is_turned_down(it) or (not volumes.missing(it) and reach(it)) for it in awaiting):
+                self._undo(batch)
+                for member in awaiting:
+                    member.put_off(now_ms)
+
+    def _thin_out(self, now_ms: int, orders: Orders) -> None:
+        """Nodes that somebody else put pods on may hold more than they have."""
+        going = self._crowding.going(self._nodes, self._foreign.held, self._ours_on)
+        for member in list(going):
+            self.batches.leave(member)
+            self._drive_out(member, f"{member.node} holds more than it has: others bind pods too", now_ms, orders)
+            self.register.dirty[member.gang] = None
+
+    def _ours_on(self, node: str) -> list[Member]:
+        return [self.register.members[uid] for uid in sorted(self._on.get(node, ()))]
 
     def _undo(self, batch: Batch) -> None:
         """A start of which nothing was sent did not happen: its pods stand in line again."""
@@ -272,6 +315,7 @@ class World:
         member.is_leaving = True
         self._leaving.setdefault(member.node, set()).add(member.uid)
         self.batches.news += self._foreign.put(member.uid, member.node, member.ask.request.resources)
+        self.disruptions.touch(member)
         orders.evictions.append(Eviction(member.uid, member.pod.metadata.key, why, now_ms + EVICTION_MS))
 
     def _stop_leaving(self, member: Member) -> None:
@@ -281,6 +325,7 @@ class World:
             if not self._leaving[member.node]:
                 del self._leaving[member.node]
             self.batches.news += self._foreign.remove(member.uid)
+            self.disruptions.touch(member)
 
     def _return(self, member: Member) -> None:
         """A pod has no place any more."""
@@ -303,6 +348,7 @@ class World:
         else:
             self._stand(member)
         self._count(member)
+        self.disruptions.touch(member)
 
     # -- gangs -----------------------------------------------------------------------------------------------
 
@@ -321,7 +367,7 @@ class World:
         terms = self.register.groups.terms_of(gang, members[0].pod)
         placed = [member for member in members if member.node in self._nodes and not member.is_leaving]
         self._adopt(gang, [member for member in placed if member.task is None], terms)
-        waiting = [member for member in members if not member.node and _may_start(member)]
+        waiting = [member for member in members if not member.node and member.may_start()]
         how = arranged(terms, len(placed), len(waiting))
         if (hold := self.surroundings.hold(waiting[: how.together])) is not None:
             how = Arranged(hold=hold)
@@ -337,7 +383,10 @@ class World:
         late = [member.retry_ms for member in waiting if member.retry_ms > now_ms]
         if late:
             self._retries[gang] = max(late) if together else min(late)
-        self._note_half(gang, placed, together, now_ms, terms)
+        if is_half(placed, together, terms.least, now_ms):
+            self._halves.setdefault(gang, now_ms + terms.timeout_ms)
+        else:
+            self._halves.pop(gang, None)
 
     def _adopt(self, gang: Gang, found: Sequence[Member], terms: Terms) -> None:
         if not found:
@@ -348,33 +397,8 @@ class World:
         for unit in (*units, *(Unit((member,)) for member in found[first:])):
             self.surroundings.keep_apart(unit.members)
             self.batches.adopt(gang, unit, terms, self._nodes)
-
-    def _note_half(
-        self, gang: Gang, placed: Sequence[Member], missing: Sequence[Member], now_ms: int, terms: Terms
-    ) -> None:
-        """A gang of which a part is bound while the rest was there is completed in time, or undone.
-
-        One that was bound whole and lost pods later is its controller's business.
-        """
-        if (
-            placed
-            and missing
-            and max(created_ms(it.pod) for it in missing) <= max(bound_ms(it.pod, now_ms) for it in placed)
-        ):
-            self._halves.setdefault(gang, now_ms + terms.timeout_ms)
-        else:
-            self._halves.pop(gang, None)
-
-
-def _may_start(member: Member) -> bool:
-    """Whether a pod that is not bound may be as things are; if not, `hold` says why, where that is for us to say."""
-    member.hold = None
-    if member.ask.unsupported:
-        member.hold = Hold("UNSUPPORTED", member.ask.unsupported)
-    elif member.ask.waits:
-        member.hold = Hold("VOLUME_MISSING", member.ask.waits)
-    is_going = member.pod.metadata.deletion_timestamp is not None
-    return member.hold is None and not is_going and not member.ask.gates
+        for member in found:
+            self.disruptions.touch(member)
 
 
 def _until_told(_run: Running) -> None:

@@ -1,4 +1,4 @@
-"""Disruption budgets: how many tasks of a group its owner wants to keep while others may be served in its place."""
+"""What keeps tasks from being evicted: disruption budgets, which are preferences, and limits, which are walls."""
 
 from __future__ import annotations
 
@@ -12,3 +12,15 @@ class Budget:
     job: str
     group: str
     min_available: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionLimit:
+    """Whoever carries evictions out would refuse more than `allowed` of the tasks that this covers, for now.
+
+    `covers`: of each job, how many of its tasks; those that come first, where that makes a difference (docs/adr/0046).
+    """
+
+    name: str
+    allowed: int
+    covers: tuple[tuple[str, int], ...]

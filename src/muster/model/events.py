@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.model.budgets import Budget
+from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Cluster
 from muster.model.flow import Account
 from muster.model.jobs import Job, Reservation, Task
@@ -142,6 +142,20 @@ class BudgetSet:
     """A disruption budget was made or changed."""
 
     budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionLimitSet:
+    """How many of certain tasks may be evicted was learnt, or changed."""
+
+    limit: EvictionLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionLimitGone:
+    """There is no such limit any more."""
+
+    limit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +391,8 @@ Event = (
     | QueueChanged
     | UserSet
     | BudgetSet
+    | EvictionLimitSet
+    | EvictionLimitGone
     | JobSubmitted
     | JobChanged
     | TaskFailed

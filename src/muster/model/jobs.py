@@ -60,13 +60,14 @@ class Profile:
     """All that decides where a job fits: its groups, in the order they are placed, and its candidates.
 
     `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference. `pool` is the one
-    it names as its own; empty means the default pool.
+    it names as its own; empty means the default pool. Unless it `may_preempt`, nobody gives way to it.
     `least` is what all groups ask for together at their min, `most` at their max.
     """
 
     groups: tuple[TaskGroup, ...]
     clusters: tuple[tuple[str, int], ...] = ()
     pool: str = ""
+    may_preempt: bool = True
     least: Resources = field(init=False, repr=False, compare=False)
     most: Resources = field(init=False, repr=False, compare=False)
     least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
@@ -90,7 +91,7 @@ class Profile:
         object.__setattr__(self, "is_rigid", all(group.min == group.initial for group in self.groups))
         object.__setattr__(self, "asks_gpu", least.get(GPU) > 0)
         object.__setattr__(self, "tasks_min", sum(group.min for group in self.groups))
-        object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool)))
+        object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool, self.may_preempt)))
 
     def __hash__(self) -> int:
         return self._hash

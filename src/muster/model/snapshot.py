@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 
 from muster.model.after import After
-from muster.model.budgets import Budget
+from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running
@@ -110,6 +110,7 @@ class Snapshot:
     evicted: frozenset[str] = frozenset()
     borrowers: frozenset[str] = frozenset()
     budgets: tuple[Budget, ...] = ()
+    eviction_limits: tuple[EvictionLimit, ...] = ()
     columns: object = field(default=None, repr=False, compare=False)
 
     def settle(self) -> None:

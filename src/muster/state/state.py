@@ -15,7 +15,7 @@ from muster.engine.columns import Columns
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
-from muster.model.budgets import Budget
+from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Fleet
 from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
 from muster.model.made import Made
@@ -67,6 +67,7 @@ class State:
         self._evicted: dict[str, int] = {}
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
         self._budgets: dict[tuple[str, str], Budget] = {}
+        self._eviction_limits: dict[str, EvictionLimit] = {}
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self.roll = Roll(policy.order.reads_time)
@@ -142,6 +143,7 @@ class State:
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             budgets=tuple(self._budgets.values()),
+            eviction_limits=tuple(self._eviction_limits[name] for name in sorted(self._eviction_limits)),
             columns=Columns(roll=self.roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
 
@@ -177,7 +179,7 @@ class State:
         other._idle = set(self._idle)
         other.users, other._retried = self.users.fork(), dict(self._retried)
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
-        other._budgets = dict(self._budgets)
+        other._budgets, other._eviction_limits = dict(self._budgets), dict(self._eviction_limits)
         other._elastic = self._elastic.fork()
         other.dependencies = self.dependencies.fork()
         return other
@@ -236,6 +238,10 @@ class State:
                 self.users[user.name] = user
             case ev.BudgetSet(budget=budget):
                 self._budgets[budget.job, budget.group] = budget
+            case ev.EvictionLimitSet(limit=limit):
+                self._eviction_limits[limit.name] = limit
+            case ev.EvictionLimitGone(limit=name):
+                self._eviction_limits.pop(name, None)
             case ev.JobOver(job=job_id, state=phase):
                 self.jobs.note(job_id, Phase(phase))
             case ev.JobRecalled():
@@ -291,6 +297,10 @@ class State:
     def budgets(self) -> Iterable[Budget]:
         """The disruption budgets of groups."""
         return self._budgets.values()
+
+    def eviction_limits(self) -> Iterable[EvictionLimit]:
+        """How many of certain tasks may be evicted."""
+        return self._eviction_limits.values()
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""

@@ -35,8 +35,8 @@ class Tenants(NamedTuple):
     """Attempts, one after the other, and their tasks; then the tasks node by node.
 
     `rank`: its class, or lower than any if it only borrows. `gone`: of a task, whether it is. A task in a budget has a
-    `slot`, else -1; so many of a slot are `allowed` to go without a violation. On a node are those of `here` from
-    `begin` of its number on.
+    `slot`, else -1; so many of a slot are `allowed` to go without a violation, or at all if it `is_wall`. On a node are
+    those of `here` from `begin` of its number on.
     """
 
     rank: Cells
@@ -50,6 +50,7 @@ class Tenants(NamedTuple):
     gone: Cells
     slot: Cells
     allowed: Cells
+    is_wall: Cells
     begin: Cells
     here: Cells
 
@@ -66,6 +67,7 @@ class Units(NamedTuple):
 # What a node costs. POSSIBLE: whether one more task can be there if others leave, or may be and costs at least so much.
 POSSIBLE, VIOLATIONS, TOP, CLASSES, TASKS, STARTED, COST = range(7)
 NO, YES, MAYBE = range(3)
+STAYS_WITHIN, VIOLATES, IS_WALLED = range(3)
 FREE_OF_CHARGE = -(1 << 62) - 1  # the top class where nobody needs to leave
 
 
@@ -186,7 +188,9 @@ def line_up(tenants: Tenants, units: Units, limit: int, node: int) -> None:
             if owner == rest:
                 continue  # tenants of one attempt are side by side
             rest = owner
-        violates = 1 if would_violate(tenants, task) else 0
+        violates = would_violate(tenants, task)
+        if violates == IS_WALLED:
+            continue
         at = many
         while at > 0 and goes_before(tenants, units, task, violates, at - 1):
             units.first[at], units.violates[at] = units.first[at - 1], units.violates[at - 1]
@@ -194,6 +198,24 @@ def line_up(tenants: Tenants, units: Units, limit: int, node: int) -> None:
         units.first[at], units.violates[at] = place, violates
         many += 1
     units.many[0] = many
+    if len(tenants.allowed):
+        keep_within_walls(tenants, units)
+
+
+@kernel
+def keep_within_walls(tenants: Tenants, units: Units) -> None:
+    """Of units behind one wall only the first to go are left, as many as may go together."""
+    left = 0
+    for unit in range(units.many[0]):
+        first = units.first[unit]
+        if would_violate(tenants, tenants.here[first]) == IS_WALLED:
+            continue
+        settle_budget(tenants, first, -1)
+        units.first[left], units.violates[left] = first, units.violates[unit]
+        left += 1
+    units.many[0] = left
+    for unit in range(left):
+        settle_budget(tenants, units.first[unit], 1)
 
 
 @kernel
@@ -219,21 +241,22 @@ def goes_before(tenants: Tenants, units: Units, task: int, violates: int, other:
 
 
 @kernel
-def would_violate(tenants: Tenants, task: int) -> bool:
-    """Whether the unit of a task cannot go without violating a disruption budget."""
+def would_violate(tenants: Tenants, task: int) -> int:
+    """Whether the unit of a task cannot go without violating a disruption budget, or because of a wall."""
     if len(tenants.allowed) == 0:
-        return False
+        return STAYS_WITHIN
     owner = tenants.owner[task]
     first, last = (task, task + 1) if tenants.above[task] else (tenants.first[owner], tenants.first[owner + 1])
-    violations = 0
+    violates = STAYS_WITHIN
     for each in range(first, last):
         if tenants.gone[each] == 0 and tenants.slot[each] >= 0:
-            violations += tenants.allowed[tenants.slot[each]] <= 0
+            if tenants.allowed[tenants.slot[each]] <= 0:
+                violates = max(violates, IS_WALLED if tenants.is_wall[tenants.slot[each]] else VIOLATES)
             tenants.allowed[tenants.slot[each]] -= 1
     for each in range(first, last):
         if tenants.gone[each] == 0 and tenants.slot[each] >= 0:
             tenants.allowed[tenants.slot[each]] += 1
-    return violations > 0
+    return violates
 
 
 @kernel

@@ -98,7 +98,20 @@ def choose_for_group(
             for task in range(tenants.first[owner], tenants.first[owner + 1]):
                 other = tenants.moves[task * TASK + TASK_NODE]
                 estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, other)
+        if is_walled(tenants, chosen, first):
+            for other in range(ground[NODES]):
+                estimate_if_open(ground, books, trial, tenants, costs, best, ask, cluster, limit, other)
     return TIED if units.many[1] else chosen[0] - before
+
+
+@kernel
+def is_walled(tenants: Tenants, chosen: Cells, first: int) -> bool:
+    """Whether one of those chosen from a place on was behind a wall: others behind it may go no more, wherever."""
+    for each in range(first, chosen[0]):
+        slot = tenants.slot[chosen[1 + each]]
+        if slot >= 0 and tenants.is_wall[slot]:
+            return True
+    return False
 
 
 @kernel

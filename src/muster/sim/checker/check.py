@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from muster.model.plan import Plan
+from muster.model.plan import Evict, Plan
 from muster.model.snapshot import Snapshot
 from muster.sim.checker.lending import lending_problems, spared_problems
 from muster.sim.checker.limits import eviction_rate_problems, reserved_problems
 from muster.sim.checker.order import lane_problems
 from muster.sim.checker.replay import Replay
 from muster.sim.checker.verdicts import verdict_problems
+from muster.sim.checker.victims import limit_problems
 from muster.sim.checker.world import World
 
 
@@ -32,6 +33,7 @@ def _check(snapshot: Snapshot, plan: Plan, jobs: Collection[str] | None) -> list
         problems.append(f"the plan is of {plan.now_ms} ms, the snapshot of {snapshot.now_ms} ms")
     problems += replay.problems()
     problems += eviction_rate_problems(world, plan)
+    problems += limit_problems(world, [action for action in plan.actions if isinstance(action, Evict)])
     problems += reserved_problems(world, plan, replay.admitted)
     problems += lane_problems(world, plan)
     problems += lending_problems(world, plan)

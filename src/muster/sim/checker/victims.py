@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from muster.model.jobs import Job, Running, Task, resources_of
 from muster.model.plan import Evict, Rule, Start
 from muster.model.resources import CPU, GPU
 from muster.sim.checker.books import Books, put_on
 from muster.sim.checker.placing import room_problems
-from muster.sim.checker.world import width
+from muster.sim.checker.world import World, width
 
 
 def eviction_problems(books: Books, evict: Evict) -> list[str]:
@@ -35,6 +35,8 @@ def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]
     """Evictions the head has no right to, as the books stand before them."""
     if evictions and start.cluster not in books.world.snapshot.fleet.preempts_in:
         yield f"{head.id}: evicts in cluster {start.cluster}, where nobody may"
+    if evictions and not head.profile.may_preempt:
+        yield f"{head.id}: evicts others, but may not preempt"
     for evict in evictions:
         run = books.world.running[evict.job]
         ignores_age = evict.rule in (Rule.BORROWER, Rule.CLASS)
@@ -129,19 +131,36 @@ def budget_problems(books: Books, head: Job, start: Start, evictions: list[Evict
     A budget is a preference, and only where age does not count (docs/adr/0022-victims-of-class-and-pool.md).
     """
     rules, is_close = {evict.rule for evict in evictions}, any(group.is_close for group in head.profile.groups)
+    limited = {job for limit in books.world.snapshot.eviction_limits for job, _ in limit.covers}
     is_judged = head.profile.tasks_min == 1 and not is_close and rules and rules <= {Rule.BORROWER, Rule.CLASS}
-    if not is_judged or not any(_violates(books, evict.job, evict.tasks) for evict in evictions):
+    if not is_judged or not any(
+        _violates(books, evict.job, evict.tasks) for evict in evictions if evict.job not in limited
+    ):
         return
     for run in books.world.running.values():
         is_borrower = books.world.is_borrower(run)
         is_lower = Rule.CLASS in rules and run.job.priority_class < head.priority_class
         is_safe = books.world.now_ms < run.safe_until_ms or books.world.now_ms == run.started_ms
         has = books.tasks.get(run.job.id, ()) if run.cluster == start.cluster else ()
-        if not has or is_safe or head.id in run.preempted_by or not (is_borrower or is_lower):
+        if not has or is_safe or run.job.id in limited or head.id in run.preempted_by or not (is_borrower or is_lower):
             continue
         if not _violates(books, run.job.id, has) and _is_enough(books, head, run, has):
             yield f"{evictions[0].job}: its disruption budget is violated for {head.id}, but {run.job.id} could go"
             return
+
+
+def limit_problems(world: World, evictions: Iterable[Evict]) -> Iterator[str]:
+    """Eviction limits that the evictions of a whole plan go beyond, where age does not count (docs/adr/0046)."""
+    gone = {(it.job, task) for it in evictions if it.rule in (Rule.BORROWER, Rule.CLASS) for task in it.tasks}
+    behind = {run.job.id: list(run.tasks) for run in world.running.values()}
+    for limit in world.snapshot.eviction_limits:
+        goes = 0
+        for job, covered in limit.covers:
+            tasks = behind.get(job, [])
+            behind[job] = tasks[covered:]
+            goes += sum((job, task) in gone for task in tasks[:covered])
+        if goes > max(limit.allowed, 0):
+            yield f"{goes} tasks are evicted that {limit.name} covers, which allows {limit.allowed}"
 
 
 def _violates(books: Books, job: str, gone: tuple[Task, ...]) -> bool:

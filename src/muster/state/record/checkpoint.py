@@ -51,6 +51,7 @@ def _people(state: State) -> Iterator[ev.Event]:
     yield from (ev.QueueSet(queue=books.queue) for books in state.books.values())
     yield from (ev.UserSet(user=user) for user in state.users.values())
     yield from (ev.BudgetSet(budget=budget) for budget in state.budgets())
+    yield from (ev.EvictionLimitSet(limit=limit) for limit in state.eviction_limits())
 
 
 def _jobs(state: State) -> Iterator[Told]:
