@@ -234,6 +234,7 @@ def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: C
     [
         pytest.param(["--lease", "nowhere"], "--lease", id="a lease without a namespace"),
         pytest.param(["--kubeconfig", "/no/such/file"], "kubeconfig", id="a kubeconfig that is not there"),
+        pytest.param(["--lease-duration", "1"], "--lease-duration", id="a lease that ends before it is renewed"),
         pytest.param(["--preemption", "maybe"], "--preemption", id="a preemption that is neither on nor off"),
     ],
 )

@@ -16,7 +16,7 @@ from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, log_to_stderr
 from muster.kubernetes.access import Access, access_here
 from muster.kubernetes.client import Client
-from muster.kubernetes.election import Election
+from muster.kubernetes.election import Election, Times
 from muster.kubernetes.errors import KubernetesError
 from muster.kubernetes.scheduler import Scheduler
 from muster.model.errors import InvalidValue
@@ -32,6 +32,7 @@ class Asked:
     kubeconfig: str
     context: str
     lease: str
+    lease_s: float
     identity: str
     preempts: bool
 
@@ -61,7 +62,8 @@ async def _schedule(access: Access, namespace: str, name: str, asked: Asked) -> 
     # that others leave empty would only idle it.
     policy = Policy(over_share=None, preemption=Preemption.ON if asked.preempts else Preemption.OFF)
     async with Client(access) as client, Client(access, request_s=LEASE_REQUEST_S) as for_lease:
-        scheduler = Scheduler(client, Election(for_lease, namespace, name, identity), policy, identity)
+        election = Election(for_lease, namespace, name, identity, Times.lasting(asked.lease_s))
+        scheduler = Scheduler(client, election, policy, identity)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
         await scheduler.run()
