@@ -44,6 +44,10 @@ class Hands:
         for eviction in orders.evictions:
             self._begin(self._evict(eviction, self._binding.get(eviction.uid)))
 
+    def is_binding(self) -> bool:
+        """Whether pods wait for binds that were begun."""
+        return bool(self._binding)
+
     async def finish(self) -> None:
         """Wait until all that was begun is over."""
         while self._tasks:
