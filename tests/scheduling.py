@@ -91,6 +91,7 @@ async def scheduler(
 def scheduler_process(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
     """`muster kube-scheduler`, killed at the end if it still runs."""
     command = [*MUSTER, "kube-scheduler", "--kubeconfig", str(cluster.kubeconfig), "--lease", f"{LEASE}/muster-test"]
+    command += ["--lease-duration", "5"]  # for so long the next waits for one that was killed
     with (cluster.folder / "logs" / "kube-scheduler.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
     try:

@@ -29,7 +29,7 @@ def kube_scheduler(
     ] = "kube-system/muster-kube-scheduler",
     lease_duration: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=3, help="Another takes over from one that was silent for so long."),
+        typer.Option(metavar="SECONDS", help="Another takes over from one that was silent for so long (3 to 3600)."),
     ] = 15,
     identity: Annotated[
         str, typer.Option(metavar="NAME", help="Its name in the lease, unlike all others.  [default: host and process]")

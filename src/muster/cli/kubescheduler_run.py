@@ -22,6 +22,7 @@ from muster.kubernetes.scheduler import Scheduler
 from muster.model.errors import InvalidValue
 from muster.model.policy import Policy, Preemption
 
+SHORTEST_LEASE_S, LONGEST_LEASE_S = 3.0, 3600.0
 LEASE_REQUEST_S = 4.0  # a renewal that takes longer is tried again while it still matters
 
 
@@ -43,6 +44,9 @@ def run(asked: Asked) -> int:
         namespace, _, name = asked.lease.partition("/")
         if not namespace or not name or "/" in name:
             raise InvalidValue(asked.lease, "must be a namespace and a name, such as kube-system/muster", "--lease")
+        if not SHORTEST_LEASE_S <= asked.lease_s <= LONGEST_LEASE_S:
+            allowed = f"must be between {SHORTEST_LEASE_S:g} and {LONGEST_LEASE_S:g} seconds"
+            raise InvalidValue(f"{asked.lease_s:g}", allowed, "--lease-duration")
         access = access_here(asked.kubeconfig, asked.context)
     except InvalidValue as err:
         print(err, file=sys.stderr)
