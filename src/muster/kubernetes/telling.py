@@ -1,8 +1,7 @@
 """Says in the cluster what was decided: the condition PodScheduled of pods that wait, and Events.
 
 Only what is new is written, and the latest only: whoever is bound meanwhile is told nothing more. An Event that
-happens again becomes a series. Binds come first: words have their turn when no pod waits for its bind, and until then
-one is written after the other, so that they are late and not lost.
+happens again becomes a series. Binds come first: words wait while pods wait for their binds, but not for ever.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "muster.dev/kube-scheduler"
 AT_ONCE = 16  # of the requests that may be on their way, so many are for words
-MANY = 10_000  # words that wait do so for binds too, unless they are so many
+LATE_MS, LOOK_S = 5_000, 0.1  # for so long words wait for binds; how often to look whether they still must
 SAME_REASON_MS = 30_000  # before a sentence is written again whose reason is the same
 NAME_LENGTH = 200  # of the pod's name in that of an Event
 
@@ -44,8 +44,8 @@ class Happened(NamedTuple):
 
 
 class Teller:
-    """Writes conditions and Events in the order in which they were said, a few at a time, and one at a time while
-    `is_binding`.
+    """Writes conditions and Events in the order in which they were said, a few at a time; while `is_binding`, only those
+    that are late.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Teller:
         self._client, self._clock_ms, self._is_binding, self._identity = client, clock_ms, is_binding, identity
         self._told: dict[str, tuple[Said, int]] = {}  # by uid: what was said, and when
         self._wanted: dict[str, tuple[Member, Said]] = {}
-        self._line: deque[str | Happened] = deque()  # uids of those who get a condition, and Events
+        self._line: deque[tuple[int, str | Happened]] = deque()  # since when; a uid (of a condition), or an Event
         self._writing = 0
         self._counts: dict[str, dict[str, int]] = {}  # by uid and reason: how often that happened
         self._news = asyncio.Event()
@@ -69,13 +69,13 @@ class Teller:
                 return
         self._told[member.uid] = (said, now_ms)
         if member.uid not in self._wanted:
-            self._line.append(member.uid)
+            self._line.append((now_ms, member.uid))
         self._wanted[member.uid] = (member, said)
         self._news.set()
 
     def note(self, happened: Happened) -> None:
         """Something happened to a pod."""
-        self._line.append(happened)
+        self._line.append((self._clock_ms(), happened))
         self._news.set()
 
     def forget(self, pod: Pod) -> None:
@@ -89,14 +89,17 @@ class Teller:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             while True:
-                while self._line and self._writing < self._at_once():
+                while self._writing < AT_ONCE and self._is_due():
                     self._writing += 1
-                    tasks.create_task(self._write(self._line.popleft()))
+                    tasks.create_task(self._write(self._line.popleft()[1]))
                 self._news.clear()
-                await self._news.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S if self._line else None):
+                        await self._news.wait()
 
-    def _at_once(self) -> int:
-        return 1 if self._is_binding() and len(self._line) < MANY else AT_ONCE
+    def _is_due(self) -> bool:
+        """Whether the next words are to be written now."""
+        return bool(self._line) and (not self._is_binding() or self._clock_ms() - self._line[0][0] >= LATE_MS)
 
     async def _write(self, next_: str | Happened) -> None:
         try:
