@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.backlog import backlog
+from bench.binds import binds
 from bench.caches import caches
 from bench.calibration import calibration
 from bench.classes import class_preemption
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "growth": growth,
     "memory": memory,
     "caches": caches,
+    "binds": binds,
     "simulate": simulate,
     "million": million,
     "races": races,

@@ -1,4 +1,4 @@
-"""Small random worlds for two schedulers: nodes, pods on them, and one pod to be placed.
+"""Small random worlds for two schedulers: nodes, pods on them, and one pod to be placed, or several.
 
 Worlds share a cluster and do not touch: every selector of a world names it, and every domain is its own.
 """
@@ -22,7 +22,10 @@ Shape = dict[str, Any]
 
 @dataclass(kw_only=True)
 class World:
-    """What is there, as manifests. Only `candidate` is not cordoned, so that a pod is bound there or not at all."""
+    """What is there, as manifests. Only `candidate` is not cordoned, so that a pod is bound there or not at all.
+
+    Where several wait (`waiting`, of whom the first `together` are a gang) no node is, unless there is a candidate.
+    """
 
     name: str
     candidate: str = ""
@@ -33,12 +36,20 @@ class World:
     leaving: list[Shape] = field(default_factory=list)
     over: list[Shape] = field(default_factory=list)
     asked: Shape = field(default_factory=dict)
+    waiting: list[Shape] = field(default_factory=list)
+    together: int = 0
 
 
 def worlds(seed: int) -> list[World]:
     """One world for each node of a random one: the same, but for which node is the candidate."""
     count = Random(seed).randint(2, 4)
     return [_Making(Random(seed), f"w{seed}-{candidate}", count).world(candidate) for candidate in range(count)]
+
+
+def crowded(seed: int, name: str, candidate: int | None = None) -> World:
+    """A random world with several pods to be placed: of one seed the same, but for its name and its candidate."""
+    random = Random(seed)
+    return _Making(random, name, random.randint(2, 4)).crowded(candidate)
 
 
 class _Making:
@@ -48,21 +59,31 @@ class _Making:
         self.count = count
         self.made = 0
 
-    def world(self, candidate: int) -> World:
-        world = World(name=self.name, candidate=f"{self.name}-n{candidate}")
-        world.nodes = [self.node(number, cordoned=number != candidate) for number in range(self.count)]
+    def world(self, candidate: int | None) -> World:
+        world = World(name=self.name, candidate="" if candidate is None else f"{self.name}-n{candidate}")
+        world.nodes = [self.node(number, cordoned=candidate not in (number, None)) for number in range(self.count)]
         names = [node["metadata"]["name"] for node in world.nodes]
         for _ in range(self.random.randint(0, 5)):
             pod = self.pod(self.chosen(HERE, HERE, THERE), likely=0.3)
             pod["spec"]["nodeName"] = self.chosen(*names)
             pod["spec"]["tolerations"] = [{"operator": "Exists"}]
             self.chosen(world.there, world.there, world.there, world.leaving, world.over).append(pod)
-        world.asked = self.pod(HERE, likely=0.25)
-        world.asked["spec"]["nodeSelector"] = {"world": self.name, **self.maybe(0.1, {"fast": "yes"}, {})}
-        world.asked["spec"]["schedulerName"] = "default-scheduler"
+        world.asked = self.asking(likely=0.25)
         if self.happens(0.15):
             self.add_volume(world)
         return world
+
+    def crowded(self, candidate: int | None) -> World:
+        world = self.world(candidate)
+        world.waiting = [world.asked, *(self.asking(likely=0.1) for _ in range(self.random.randint(1, 4)))]
+        world.together = self.maybe(0.3, self.random.randint(2, len(world.waiting)), 0)
+        return world
+
+    def asking(self, *, likely: float) -> Shape:
+        pod = self.pod(HERE, likely=likely)
+        pod["spec"]["nodeSelector"] = {"world": self.name, **self.maybe(0.1, {"fast": "yes"}, {})}
+        pod["spec"]["schedulerName"] = "default-scheduler"
+        return pod
 
     # -- chance ----------------------------------------------------------------------------------------------
 

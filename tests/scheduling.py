@@ -109,6 +109,7 @@ def scheduler_process(cluster: Cluster, *options: str) -> Iterator[subprocess.Po
     """`muster kube-scheduler`, killed at the end if it still runs."""
     lease = f"{LEASE}/muster-test"
     command = [*MUSTER, "kube-scheduler", "--kubeconfig", str(cluster.kubeconfig), "--lease", lease, *options]
+    command += ["--lease-duration", "5"]  # for so long the next waits for one that was killed
     with (cluster.folder / "logs" / "kube-scheduler.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
     try:

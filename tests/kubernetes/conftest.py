@@ -64,3 +64,11 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     wanted = Wanted(hollow=None, has_controllers=False, apiserver_flags=("--watch-cache=false",))
     with Cluster(programs(), tmp_path_factory.mktemp("forgetful") / "cluster", wanted) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with Kubernetes' own scheduler, and nobody else."""
+    wanted = Wanted(hollow=None, has_controllers=False, has_scheduler=True)
+    with Cluster(programs(), tmp_path_factory.mktemp("judged") / "cluster", wanted) as cluster:
+        yield cluster

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-from kube import a_client, kept, run
-from kube_worlds import HERE, HOSTNAME, REQUIRED, THERE, World, a_volume, worlds
+from kube import a_client, run
+from kube_judging import create, create_namespaces, scheduler_has_seen_it, where_kubernetes_binds
 from kube_worlds import NAMESPACES as NAMES
+from kube_worlds import REQUIRED, World, worlds
 
 from muster.kubernetes.access import from_kubeconfig
 from muster.kubernetes.amounts import request_of
 from muster.kubernetes.asks import ask_of
-from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
-from muster.kubernetes.dev.cluster import Cluster, Wanted
-from muster.kubernetes.dev.programs import programs
-from muster.kubernetes.kinds import CLAIMS, NAMESPACES, NODES, PODS, VOLUMES, Kind, Scope
+from muster.kubernetes.dev.cluster import Cluster
+from muster.kubernetes.kinds import CLAIMS, NODES, PODS, VOLUMES
 from muster.kubernetes.neighbours import Neighbours
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
@@ -41,14 +36,6 @@ REASONS = {
 PATIENCE_S = 300.0  # of a busy machine; about 30 s elsewhere
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with Kubernetes' own scheduler, and nobody else."""
-    wanted = Wanted(hollow=None, has_controllers=False, has_scheduler=True)
-    with Cluster(programs(), tmp_path_factory.mktemp("judged") / "cluster", wanted) as cluster:
-        yield cluster
-
-
 def test_every_node_that_we_would_bind_to_passes_the_filters_of_kubernetes(judged: Cluster) -> None:
     ours, theirs = run(opinions(judged.kubeconfig), PATIENCE_S)
 
@@ -65,23 +52,13 @@ async def opinions(kubeconfig: Path) -> tuple[dict[str, str], dict[str, bool]]:
     """Of each world, why its candidate does not take its pod, as we say; and whether it does, as the scheduler says."""
     made = [world for seed in range(WORLDS) for world in worlds(seed)]
     async with a_client(from_kubeconfig([kubeconfig])) as client:
+        await create_namespaces(client)
         await create(client, made)
         await scheduler_has_seen_it(client)
         judge = await Judge.of(client)
-        async with kept(Cache(client, PODS, Scope(namespace=HERE))) as cache:
-            asked = await together(create_one(client, PODS, world.asked) for world in made)
-            ours = {world.name: judge.refusal(world, pod) for world, pod in zip(made, asked, strict=True)}
-            keys = [pod.metadata.key for pod in asked]
-            await cache.until(lambda pods: all(key in pods and is_decided(pods[key]) for key in keys))
-            nodes = [cache.objects[key].spec.node_name for key in keys]
-    assert all(node in ("", world.candidate) for world, node in zip(made, nodes, strict=True))
+        asked, nodes = await where_kubernetes_binds(client, made)
+    ours = {world.name: judge.refusal(world, pod) for world, pod in zip(made, asked, strict=True)}
     return ours, {world.name: bool(node) for world, node in zip(made, nodes, strict=True)}
-
-
-def is_decided(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) or any(
-        each.type == "PodScheduled" and each.reason == "Unschedulable" for each in pod.status.conditions
-    )
 
 
 class Judge:
@@ -121,67 +98,3 @@ class Judge:
         here = [each for each in there if each.spec.node_name == node.name and not each.is_over]
         room = node.empty().beside(total(request_of(each.spec).resources for each in here))
         return "" if room.fits(ask.request) else "room"
-
-
-# --- making it so ------------------------------------------------------------------------------
-
-
-async def together(stories: Iterable[Any]) -> list[Any]:
-    return await asyncio.gather(*stories)
-
-
-async def create_one(client: Client, kind: Kind[Any], shape: dict[str, Any]) -> Any:
-    return await client.create(kind, shape, shape["metadata"].get("namespace", ""))
-
-
-async def create(client: Client, made: list[World]) -> None:
-    for name, labels in NAMES.items():
-        await create_one(client, NAMESPACES, {"metadata": {"name": name, "labels": labels}})
-    await together(create_one(client, VOLUMES, world.volume) for world in made if world.volume)
-    await together(create_one(client, CLAIMS, world.claim) for world in made if world.claim)
-    await together(create_one(client, NODES, node) for world in made for node in world.nodes)
-    there = [pod for world in made for pod in (*world.there, *world.leaving, *world.over)]
-    await together(create_one(client, PODS, pod) for pod in there)
-    await together(leave(client, pod) for world in made for pod in world.leaving)
-    await together(end(client, pod) for world in made for pod in world.over)
-
-
-async def leave(client: Client, pod: dict[str, Any]) -> None:
-    """It is being deleted: there is no kubelet that would end it."""
-    await client.delete(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])
-
-
-async def end(client: Client, pod: dict[str, Any]) -> None:
-    done = {"status": {"phase": "Succeeded"}}
-    await client.patch(PODS, pod["metadata"]["name"], done, pod["metadata"]["namespace"], subresource="status")
-
-
-async def scheduler_has_seen_it(client: Client) -> None:
-    """Whoever binds this pod has heard of the last namespace, volume, claim and node, and so of all before."""
-    volume, claim = a_volume("last", HERE)
-    node = {
-        "metadata": {"name": "last", "labels": {HOSTNAME: "last"}},
-        "status": {"allocatable": {"pods": "9"}, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
-    container = {"name": "main", "image": "hollow"}
-    there = {
-        "metadata": {"name": "last", "namespace": THERE, "labels": {"last": "yes"}},
-        "spec": {"containers": [container], "nodeName": "last"},
-    }
-    beside = {
-        "topologyKey": HOSTNAME,
-        "labelSelector": {"matchLabels": {"last": "yes"}},
-        "namespaceSelector": {"matchLabels": NAMES[THERE]},
-    }
-    pod = {
-        "metadata": {"name": "last", "namespace": HERE},
-        "spec": {
-            "containers": [container],
-            "affinity": {"podAffinity": {REQUIRED: [beside]}},
-            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "last"}}],
-        },
-    }
-    for kind, shape in ((VOLUMES, volume), (CLAIMS, claim), (NODES, node), (PODS, there), (PODS, pod)):
-        await create_one(client, kind, shape)
-    async with kept(Cache(client, PODS, Scope(namespace=HERE, fields="metadata.name=last"))) as cache:
-        await cache.until(lambda pods: any(each.spec.node_name for each in pods.values()))

@@ -36,7 +36,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_t
                     process.send_signal(signal.SIGKILL)
                     process.wait()
                 assert set(here.bound()) == {"train-0", "train-1"}
-            async with scheduler(access_to(schedulable)):
+            async with scheduler(access_to(schedulable), times=Times()):
                 await here.are_bound(*names)
                 assert max((await here.held()).values()) <= CPU * 1000
 
@@ -55,7 +55,7 @@ def test_killed_between_deciding_and_binding_nothing_is_lost_or_bound_on_top(sch
                 await here.when(lambda pods: any(pod.spec.node_name for pod in pods.values()))
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-            async with scheduler(access_to(schedulable)):
+            async with scheduler(access_to(schedulable), times=Times()):
                 await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)
                 waiting = next(name for name in names if name not in here.bound())
                 await here.says(waiting)
@@ -257,6 +257,8 @@ def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: C
     [
         pytest.param(["--lease", "nowhere"], "--lease", id="a lease without a namespace"),
         pytest.param(["--kubeconfig", "/no/such/file"], "kubeconfig", id="a kubeconfig that is not there"),
+        pytest.param(["--lease-duration", "1"], "--lease-duration", id="a lease that ends before it is renewed"),
+        pytest.param(["--lease-duration", "inf"], "--lease-duration", id="a lease that never ends"),
         pytest.param(["--preemption", "maybe"], "--preemption", id="a preemption that is neither on nor off"),
     ],
 )

@@ -44,7 +44,7 @@ class Told:
 @asynccontextmanager
 async def telling(client: Client, namespace: str, name: str = "one") -> AsyncIterator[Told]:
     """A teller that knows nothing yet, until the block ends."""
-    teller = Teller(client, lambda: 0, name)
+    teller = Teller(client, lambda: 0, lambda: False, name)
     running = asyncio.ensure_future(teller.run())
     try:
         async with kept(Cache(client, EVENTS, Scope(namespace=namespace))) as events:

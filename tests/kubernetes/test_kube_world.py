@@ -45,6 +45,18 @@ def test_pods_are_bound_where_there_is_room_and_others_say_why_they_wait() -> No
     assert told.turn() == {"c": "n"}
 
 
+def test_pods_of_one_second_start_in_the_order_in_which_they_were_made() -> None:
+    told = Told("n", cpu=2)
+    for name in "cadb":
+        told.pod(name)
+
+    assert told.turn() == {"c": "n", "a": "n"}
+    told.pod("aa")  # of the same second, in a later turn
+    told.ends("c")
+    told.ends("a")
+    assert told.turn() == {"d": "n", "b": "n"}
+
+
 @pytest.mark.parametrize("pods, terms", GANGS)
 def test_a_gang_waits_whole_and_starts_whole(pods: Tell, terms: Tell) -> None:
     told = Told("m", "n", cpu=2)

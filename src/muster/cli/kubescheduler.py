@@ -27,6 +27,10 @@ def kube_scheduler(
     lease: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Of several schedulers with one lease, one schedules.")
     ] = "kube-system/muster-kube-scheduler",
+    lease_duration: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="Another takes over from one that was silent for so long (3 to 3600)."),
+    ] = 15,
     identity: Annotated[
         str, typer.Option(metavar="NAME", help="Its name in the lease, unlike all others.  [default: host and process]")
     ] = "",
@@ -55,6 +59,11 @@ def kube_scheduler(
     from muster.cli.kubescheduler_run import Asked, run
 
     asked = Asked(
-        kubeconfig=kubeconfig, context=kube_context, lease=lease, identity=identity, preempts=preemption is Evictions.ON
+        kubeconfig=kubeconfig,
+        context=kube_context,
+        lease=lease,
+        lease_s=lease_duration,
+        identity=identity,
+        preempts=preemption is Evictions.ON,
     )
     sys.exit(run(asked))

@@ -16,12 +16,13 @@ from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, log_to_stderr
 from muster.kubernetes.access import Access, access_here
 from muster.kubernetes.client import Client
-from muster.kubernetes.election import Election
+from muster.kubernetes.election import Election, Times
 from muster.kubernetes.errors import KubernetesError
 from muster.kubernetes.scheduler import Scheduler
 from muster.model.errors import InvalidValue
 from muster.model.policy import Policy, Preemption
 
+SHORTEST_LEASE_S, LONGEST_LEASE_S = 3.0, 3600.0
 LEASE_REQUEST_S = 4.0  # a renewal that takes longer is tried again while it still matters
 
 
@@ -32,6 +33,7 @@ class Asked:
     kubeconfig: str
     context: str
     lease: str
+    lease_s: float
     identity: str
     preempts: bool
 
@@ -42,6 +44,9 @@ def run(asked: Asked) -> int:
         namespace, _, name = asked.lease.partition("/")
         if not namespace or not name or "/" in name:
             raise InvalidValue(asked.lease, "must be a namespace and a name, such as kube-system/muster", "--lease")
+        if not SHORTEST_LEASE_S <= asked.lease_s <= LONGEST_LEASE_S:
+            allowed = f"must be between {SHORTEST_LEASE_S:g} and {LONGEST_LEASE_S:g} seconds"
+            raise InvalidValue(f"{asked.lease_s:g}", allowed, "--lease-duration")
         access = access_here(asked.kubeconfig, asked.context)
     except InvalidValue as err:
         print(err, file=sys.stderr)
@@ -61,7 +66,8 @@ async def _schedule(access: Access, namespace: str, name: str, asked: Asked) -> 
     # that others leave empty would only idle it.
     policy = Policy(over_share=None, preemption=Preemption.ON if asked.preempts else Preemption.OFF)
     async with Client(access) as client, Client(access, request_s=LEASE_REQUEST_S) as for_lease:
-        scheduler = Scheduler(client, Election(for_lease, namespace, name, identity), policy, identity)
+        election = Election(for_lease, namespace, name, identity, Times.lasting(asked.lease_s))
+        scheduler = Scheduler(client, election, policy, identity)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, scheduler.stop)
         await scheduler.run()

@@ -29,7 +29,7 @@ class Member:
 
     `is_apart`: it may share no node with others that start together with it.
     `node`: where it is bound, or is being bound. `hold`: why it does not even stand in line. After a bind was
-    refused, the next is not before `retry_ms`.
+    refused, the next is not before `retry_ms`. `number`: its place among those that we heard of.
     """
 
     pod: Pod
@@ -44,6 +44,7 @@ class Member:
     hold: Hold | None = None
     refusals: int = 0
     retry_ms: int = 0
+    number: int = 0
 
     @property
     def uid(self) -> str:
@@ -210,7 +211,8 @@ class Batches:
 
 def _job(name: str, unit: Unit, terms: Terms) -> Job:
     """The job of a unit; its pods are told their task groups."""
-    job, groups = job_of(name, [(member.pod, member.planned) for member in unit.members], terms)
+    number = min(member.number for member in unit.members)
+    job, groups = job_of(name, [(member.pod, member.planned) for member in unit.members], terms, number)
     for member, group in zip(unit.members, groups, strict=True):
         member.group = group
     return job

@@ -11,7 +11,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from types import TracebackType
 from typing import Any
@@ -42,6 +41,7 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _encode = msgspec.json.Encoder().encode
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError)  # then nobody knows whether a write was done
 
 
 class Client:
@@ -61,6 +61,7 @@ class Client:
         self.random = random or Random()  # jitter only; tests seed it
         self._room = asyncio.Semaphore(in_flight)
         self._request_s, self._watch_s = request_s, watch_s
+        self._timeout = aiohttp.ClientTimeout(total=request_s, sock_connect=CONNECT_S)
         self._agent = agent
         self._session: aiohttp.ClientSession | None = None
         self._ca = remembered(access.ca) if access.ca else None
@@ -173,11 +174,12 @@ class Client:
             "timeoutSeconds": str(max(seconds, 1)),
         }
         timeout = aiohttp.ClientTimeout(total=seconds + self._request_s, sock_connect=CONNECT_S)
-        async with self._answer("GET", kind.path(scope.namespace), query=query, timeout=timeout) as answer:
+        answer = await self._send("GET", kind.path(scope.namespace), query=query, timeout=timeout)
+        async with answer:
             if answer.status != 200:
-                raise refusal(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
+                raise refusal(answer.status, await self._whole(answer), answer.headers.get("Retry-After", ""))
             rest = b""
-            async for chunk in answer.content.iter_any():
+            while chunk := await self._some(answer):
                 *lines, rest = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
                 if lines:
                     heard = read_lines(kind, lines, version)
@@ -197,17 +199,14 @@ class Client:
     ) -> bytes:
         """One request, and its answer whole."""
         data = None if body is None else _encode(body)
-        timeout = aiohttp.ClientTimeout(total=self._request_s, sock_connect=CONNECT_S)
-        backoff = Backoff(self.random)
         busy, is_believed = 0, True
+        backoff: Backoff | None = None
         while True:
-            async with (
-                self._room,
-                self._answer(
-                    method, path, query=query, data=data, content_type=content_type, timeout=timeout
-                ) as answer,
-            ):
-                content = await answer.read()
+            async with self._room:
+                answer = await self._send(
+                    method, path, query=query, data=data, content_type=content_type, timeout=self._timeout
+                )
+                content = await self._whole(answer)
             if answer.status < 300:
                 return content
             refused = refusal(answer.status, content, answer.headers.get("Retry-After", ""))
@@ -217,10 +216,10 @@ class Client:
             if not isinstance(refused, Busy) or busy == BUSY_TRIES:
                 raise refused
             busy += 1
+            backoff = backoff or Backoff(self.random)
             await asyncio.sleep(backoff.wait_s(refused.wait_s))
 
-    @asynccontextmanager
-    async def _answer(
+    async def _send(
         self,
         method: str,
         path: str,
@@ -229,17 +228,18 @@ class Client:
         query: Mapping[str, str] | None = None,
         data: bytes | None = None,
         content_type: str = JSON,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send it; whatever goes wrong with the connection, then or while the answer is read, is Unreachable."""
+    ) -> aiohttp.ClientResponse:
+        """Send it, and hear what is said at first. Reading it to its end, or closing it, frees its connection."""
         proof = await self.access.credentials.proof()
         headers = {"Content-Type": content_type} if data is not None else {}
         if proof.token:
             headers["Authorization"] = f"Bearer {proof.token}"
         assert self._session is not None, "use it as `async with Client(access) as client`"
+        url = URL(self.access.server + path, encoded=True)  # names in Kubernetes need no quoting
         try:
-            asked: AbstractAsyncContextManager[aiohttp.ClientResponse] = self._session.request(
+            answer = await self._session.request(
                 method,
-                URL(self.access.server + path).with_query(query or {}),
+                url.with_query(query) if query else url,
                 data=data,
                 headers=headers,
                 timeout=timeout,
@@ -248,12 +248,27 @@ class Client:
                 proxy=self.access.proxy,
                 allow_redirects=False,
             )
-            async with asked as answer:
-                if answer.status == 401:
-                    self.access.credentials.forget()
-                yield answer
-        except (aiohttp.ClientError, TimeoutError, OSError) as err:
-            raise Unreachable(f"{self.access.server}: {str(err) or type(err).__name__}") from err
+        except _BROKEN as err:
+            raise self._unreachable(err) from err
+        if answer.status == 401:
+            self.access.credentials.forget()
+        return answer
+
+    async def _whole(self, answer: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await answer.read()
+        except _BROKEN as err:
+            raise self._unreachable(err) from err
+
+    async def _some(self, answer: aiohttp.ClientResponse) -> bytes:
+        """What has come of it; nothing if that was all."""
+        try:
+            return await answer.content.readany()
+        except _BROKEN as err:
+            raise self._unreachable(err) from err
+
+    def _unreachable(self, err: Exception) -> Unreachable:
+        return Unreachable(f"{self.access.server}: {str(err) or type(err).__name__}")
 
     def _context(self, proof: Proof) -> ssl.SSLContext | bool:
         """Made anew only when a certificate was: connections are shared by those that have the same."""

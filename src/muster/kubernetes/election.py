@@ -51,6 +51,11 @@ class Times:
     acts_s: float = 10.0
     every_s: float = 2.0
 
+    @classmethod
+    def lasting(cls, seconds: float) -> Times:
+        """For a Lease that holds so long."""
+        return cls(holds_s=seconds, acts_s=seconds * 2 / 3, every_s=min(seconds / 7.5, cls().every_s))
+
 
 class LeadLost(KubernetesError):
     """Somebody else leads, or may."""

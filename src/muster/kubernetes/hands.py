@@ -52,6 +52,10 @@ class Hands:
         if orders.evictions:
             self._begin(self._drive_out(orders.evictions))
 
+    def is_binding(self) -> bool:
+        """Whether pods wait for binds that were begun."""
+        return bool(self._binding)
+
     async def finish(self) -> None:
         """Wait until all that was begun is over."""
         while self._tasks:

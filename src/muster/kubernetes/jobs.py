@@ -181,8 +181,11 @@ class Grouped(NamedTuple):
     groups: tuple[str, ...]
 
 
-def job_of(name: str, pods: Sequence[tuple[Pod, Ask]], terms: Terms) -> Grouped:
-    """The job of pods that start together. Pods that ask for the same are one task group."""
+def job_of(name: str, pods: Sequence[tuple[Pod, Ask]], terms: Terms, number: int = 0) -> Grouped:
+    """The job of pods that start together. Pods that ask for the same are one task group.
+
+    `number` is its place among those made in the same second: nothing finer is written on pods.
+    """
     first = pods[0][0].metadata
     shapes: dict[tuple[Request, Constraint], int] = {}
     for _, ask in pods:
@@ -195,6 +198,7 @@ def job_of(name: str, pods: Sequence[tuple[Pod, Ask]], terms: Terms) -> Grouped:
         queue=first.labels.get(QUEUE_LABEL) or first.namespace,
         profile=_profile(widths, pool_named_by(pods[0][0]), may_preempt=may_take),
         submit_ms=min(created_ms(pod) for pod, _ in pods),
+        number=number,
         user=first.labels.get(USER_LABEL, ""),
         priority_class=max(ask.priority for _, ask in pods) if terms.priority is None else terms.priority,
     )

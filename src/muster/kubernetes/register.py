@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Change, keep
@@ -19,9 +20,11 @@ class Register:
         self.dirty: dict[Gang, None] = {}
         self._gangs: dict[Gang, dict[str, Member]] = {}
         self._owned: dict[tuple[str, str], set[str]] = {}  # uids of pods by namespace and controller
+        self._numbers = count(1)
 
     def enter(self, member: Member) -> None:
-        """One more."""
+        """One more; it gets its number."""
+        member.number = next(self._numbers)
         self.members[member.uid] = member
         if (owner := member.pod.metadata.controller) is not None:
             self._owned.setdefault((member.pod.metadata.namespace, owner.uid), set()).add(member.uid)

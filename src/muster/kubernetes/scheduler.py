@@ -57,9 +57,9 @@ class Scheduler:
         self._heard: list[Callable[[], None]] = []  # what the next turn begins with
         self._is_untold, self._tell_at = False, 0.0
         self.world = World(policy)
-        self._teller = Teller(client, self.now_ms, identity)
         self._hands = Hands(client, self.now_ms, election.is_leading, self._settled)
         self._statuses = Statuses(client, self._news.set)
+        self._teller = Teller(client, self.now_ms, self._hands.is_binding, identity)
 
     def now_ms(self) -> int:
         """The time, which never goes back."""

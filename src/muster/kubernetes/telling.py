@@ -1,14 +1,16 @@
 """Says in the cluster what was decided: the condition PodScheduled of pods that wait, and Events.
 
 Only what is new is written, and the latest only: whoever is bound meanwhile is told nothing more. An Event that
-happens again becomes a series.
+happens again becomes a series. Binds come first: words wait while pods wait for their binds, but not for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "muster.dev/kube-scheduler"
 AT_ONCE = 16  # of the requests that may be on their way, so many are for words
+LATE_MS, LOOK_S = 5_000, 0.1  # for so long words wait for binds; how often to look whether they still must
 SAME_REASON_MS = 30_000  # before a sentence is written again whose reason is the same
 NAME_LENGTH = 200  # of the pod's name in that of an Event
 NOTE_LENGTH = 1024
@@ -61,13 +64,17 @@ class Happened(NamedTuple):
 
 
 class Teller:
-    """Writes conditions and Events, a few at a time, beside what matters more."""
+    """Writes conditions and Events in the order in which they were said, a few at a time; while `is_binding`, only
+    those that are late."""
 
-    def __init__(self, client: Client, clock_ms: Callable[[], int], identity: str) -> None:
-        self._client, self._clock_ms, self._identity = client, clock_ms, identity
+    def __init__(
+        self, client: Client, clock_ms: Callable[[], int], is_binding: Callable[[], bool], identity: str
+    ) -> None:
+        self._client, self._clock_ms, self._is_binding, self._identity = client, clock_ms, is_binding, identity
         self._told: dict[str, tuple[Said, int]] = {}  # by uid: what was said, and when
         self._wanted: dict[str, tuple[Member, Said]] = {}
-        self._happened: list[Happened] = []
+        self._line: deque[tuple[int, str | Happened]] = deque()  # since when; a uid (of a condition), or an Event
+        self._writing = 0
         self._counts: dict[str, dict[str, int]] = {}  # by uid and reason: how often that happened
         self._news = asyncio.Event()
 
@@ -80,12 +87,14 @@ class Teller:
             if last == said or (last.reason == said.reason and now_ms < at_ms + SAME_REASON_MS):
                 return
         self._told[member.uid] = (said, now_ms)
+        if member.uid not in self._wanted:
+            self._line.append((now_ms, member.uid))
         self._wanted[member.uid] = (member, said)
         self._news.set()
 
     def note(self, happened: Happened) -> None:
         """Something happened to a pod."""
-        self._happened.append(happened)
+        self._line.append((self._clock_ms(), happened))
         self._news.set()
 
     def forget(self, pod: Pod) -> None:
@@ -97,51 +106,59 @@ class Teller:
 
     async def run(self) -> None:
         """Write until cancelled."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            wanted, self._wanted = list(self._wanted.values()), {}
-            happened, self._happened = self._happened, []
-            room = asyncio.Semaphore(AT_ONCE)
-            async with asyncio.TaskGroup() as tasks:
-                for member, said in wanted:
-                    tasks.create_task(self._write_condition(member, said, room))
-                for event in happened:
-                    tasks.create_task(self._write_event(event, room))
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                while self._writing < AT_ONCE and self._is_due():
+                    self._writing += 1
+                    tasks.create_task(self._write(self._line.popleft()[1]))
+                self._news.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S if self._line else None):
+                        await self._news.wait()
 
-    async def _write_condition(self, member: Member, said: Said, room: asyncio.Semaphore) -> None:
-        async with room:
-            meta = member.pod.metadata
-            if member.node or meta.deletion_timestamp is not None:
-                return
-            condition = {
-                "type": "PodScheduled",
-                "status": "False",
-                "reason": said.reason,
-                "message": said.message,
-                "lastTransitionTime": now(),
-            }
-            # With its version: one that was bound meanwhile must not be told that it waits.
-            body = {
-                "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-                "status": {"conditions": [condition]},
-            }
-            try:
-                await self._client.patch(
-                    PODS, meta.name, body, meta.namespace, subresource="status", how=STRATEGIC_PATCH
-                )
-            except KubernetesError as err:  # it has changed: what is true of it then is said then
-                log.debug("the condition of %s/%s was not written: %s", meta.namespace, meta.name, err)
-                self._told.pop(meta.uid, None)
-                return
-            self.note(Happened(meta.key, meta.uid, said.reason, said.message, "Scheduling", is_warning=True))
+    def _is_due(self) -> bool:
+        """Whether the next words are to be written now."""
+        return bool(self._line) and (not self._is_binding() or self._clock_ms() - self._line[0][0] >= LATE_MS)
 
-    async def _write_event(self, event: Happened, room: asyncio.Semaphore) -> None:
-        async with room:
-            try:
-                await self._tell(event)
-            except KubernetesError as err:
-                log.debug("an Event of %s/%s was not written: %s", *event.key, err)
+    async def _write(self, next_: str | Happened) -> None:
+        try:
+            if isinstance(next_, Happened):
+                await self._write_event(next_)
+            elif next_ in self._wanted:
+                await self._write_condition(*self._wanted.pop(next_))
+        finally:
+            self._writing -= 1
+            self._news.set()
+
+    async def _write_condition(self, member: Member, said: Said) -> None:
+        meta = member.pod.metadata
+        if member.node or meta.deletion_timestamp is not None:
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": said.reason,
+            "message": said.message,
+            "lastTransitionTime": now(),
+        }
+        # With its version: one that was bound meanwhile must not be told that it waits.
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"conditions": [condition]},
+        }
+        try:
+            await self._client.patch(PODS, meta.name, body, meta.namespace, subresource="status", how=STRATEGIC_PATCH)
+        except KubernetesError as err:  # it has changed: what is true of it then is said then
+            log.debug("the condition of %s/%s was not written: %s", meta.namespace, meta.name, err)
+            self._told.pop(meta.uid, None)
+            return
+        self.note(Happened(meta.key, meta.uid, said.reason, said.message, "Scheduling", is_warning=True))
+
+    async def _write_event(self, event: Happened) -> None:
+        try:
+            await self._tell(event)
+        except KubernetesError as err:
+            log.debug("an Event of %s/%s was not written: %s", *event.key, err)
 
     async def _tell(self, event: Happened) -> None:
         """Once, or counted in the series of the Event that there is; the server forgets them after an hour."""
