@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -30,6 +31,7 @@ from muster.kubernetes.groups import PRIORITY_CLASSES
 from muster.kubernetes.kinds import NODES, Kind, Scope
 from muster.kubernetes.objects import Condition, Meta, Pod
 from muster.kubernetes.pools import POOLS, Pool
+from muster.kubernetes.why import why
 
 DOCUMENT = Path(__file__).parents[2] / "examples" / "kubernetes" / "pools"
 CPU_NODE, GPU_NODE, MASTER = {"cpu": "true"}, {"gpu": "true"}, {"kubernetes.io/role": "master"}
@@ -246,6 +248,9 @@ def test_switches_and_selectors_hold_as_soon_as_they_change(schedulable: Cluster
             for name in ("a", "b"):
                 await it.pod(name, "cpu-pool")
             await it.stands("cpu-pool", used="4", pending="4", borrowed="0")
+            now_ms = int(time.time() * 1000)
+            answers = [await why(it.client, it.here.name, name, now_ms) for name in ("a", "b")]
+            assert sorted(answer.state for answer in answers) == ["bound", "waiting"]  # the plugin knows pools too
             await it.pool("cpu-pool", CPU_NODE, borrowingPools=["gpu-pool"])
             await it.pools.until(lambda there: there["", "cpu-pool"].status.get("observedGeneration") == 2)
             await it.stands("cpu-pool", pending="4", borrowed="0")  # the other does not share yet

@@ -206,11 +206,12 @@ class Scheduler:
         needed: list[Cache[Any]] = [self._cache(*source) for source in needed_by(self.world)]
         nodes, pods = (next(it for it in needed if it.kind is kind) for kind in (NODES, PODS))
         pods.listen(self._forget_gone)
-        optional: list[Cache[Any]] = [self._cache(*source) for source in optional_for(self.world)]
         pools = Cache(self._client, POOLS)
         pools.listen(self._hear_pool)
         running.begin(self._statuses.run(pools))
-        for cache in (*optional, pools):
+        others = (source for source in optional_for(self.world) if source.kind is not POOLS)
+        optional: list[Cache[Any]] = [pools, *(self._cache(*source) for source in others)]
+        for cache in optional:
             if await self._is_served(cache.kind):
                 needed.append(cache)
             else:

@@ -19,6 +19,7 @@ from muster.kubernetes.kinds import (
     VOLUMES,
     Kind,
 )
+from muster.kubernetes.pools import POOLS
 from muster.kubernetes.world import World
 
 
@@ -52,4 +53,5 @@ def optional_for(world: World) -> list[Source]:
         Source(SCHEDULING_SPECS, world.register.hear_spec),
         Source(PLUGIN_GROUPS, world.register.hear_plugin_group),
         Source(NATIVE_GROUPS, world.register.hear_native_group),
+        Source(POOLS, world.pools.hear),
     ]
