@@ -220,9 +220,11 @@ def test_a_status_is_nothing_to_take_a_turn_for() -> None:
     cluster.pool("a")
     made = cluster.pools["a"]
     counted = msgspec.structs.replace(made, status={"sharing": True})
+    cluster.pool("a", disableSharing=False)  # the same as before, in more words
 
     assert not is_asked_anew(Change(made, counted))
     assert is_asked_anew(Change(counted, msgspec.structs.replace(made, spec=Pool().spec)))
+    assert is_asked_anew(Change(counted, cluster.pools["a"]))
     assert is_asked_anew(Change(None, made))
     assert is_asked_anew(Change(made, None))
 

@@ -65,10 +65,11 @@ def _known(name: str) -> str:
 
 
 def is_asked_anew(change: Change[Pool]) -> bool:
-    """Whether the change is more than a status."""
-    if change.before is None or change.after is None:
+    """Whether the change is more than a status; also one that asks for the same in other words has to be observed."""
+    before, after = change.before, change.after
+    if before is None or after is None:
         return True
-    return change.before.spec != change.after.spec
+    return before.metadata.generation != after.metadata.generation or before.spec != after.spec
 
 
 class Pools:
