@@ -18,7 +18,7 @@ from muster.kubernetes.verdicts import verdicts
 from muster.kubernetes.world import World
 from muster.model.policy import Policy, Preemption
 
-START_MS = 1_800_000_000_000
+START_MS = 1_794_787_200_000  # as CREATED says
 CREATED, LATER = "2026-11-16T00:00:00Z", "2027-11-16T00:00:00Z"
 
 

@@ -226,14 +226,23 @@ def test_a_pod_that_never_preempts_waits(policy: str, goes: list[str]) -> None:
     assert told.turn() == {"high": "n"}
 
 
-def test_a_pod_that_never_preempts_is_no_reason_for_one_like_it_to_wait() -> None:
+@pytest.mark.parametrize(
+    "pods, goes",
+    [
+        pytest.param({"high": URGENT, "meek": URGENT}, ["low"], id="one like it that came before takes its right"),
+        pytest.param({"meek": URGENT, "high": URGENT + 1}, ["low"], id="and so does one that is more urgent"),
+        pytest.param({"meek": URGENT, "high": URGENT}, [], id="who comes after it waits behind it"),
+    ],
+)
+def test_a_pod_that_never_preempts_keeps_its_place_in_line(pods: dict[str, int], goes: list[str]) -> None:
     told = Told("n")
     told.pod("low", cpu=4)
     told.turn()
-    told.pod("meek", cpu=4, priority=URGENT, preemptionPolicy="Never")
-    told.pod("high", cpu=4, priority=URGENT)
+    for name, priority in pods.items():
+        policy = "Never" if name == "meek" else "PreemptLowerPriority"
+        told.pod(name, cpu=4, priority=priority, preemptionPolicy=policy)
 
-    assert evicted(told) == ["low"]
+    assert evicted(told) == goes
 
 
 def test_a_gang_whose_scheduling_spec_names_a_class_that_never_preempts_waits() -> None:
