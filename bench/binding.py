@@ -26,7 +26,7 @@ from muster.kubernetes.objects import Meta, Plain, Read
 NODES_THERE, NODE_CPU = 1_000, 16
 GANG = 10
 SPACE = "bench"
-STUCK_S = 120.0  # without a bind
+STUCK_S = 300.0  # without a bind: the first may wait for kernels to be compiled
 LOOK_S, STEADY_S = 0.2, 1.0
 CRD = Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "schedulingspecs.yaml"
 
@@ -40,6 +40,15 @@ class BenchPod(Read, frozen=True):
 
     metadata: Meta = Meta()
     spec: _Where = _Where()
+
+
+class _Left(Read, frozen=True):
+    remaining_item_count: int = 0
+
+
+class _Some(Read, frozen=True):
+    metadata: _Left = _Left()
+    items: tuple[Plain, ...] = ()
 
 
 WHERE = Kind(type=BenchPod, plural="pods", version="v1")
@@ -171,8 +180,8 @@ class Bench:
     async def events(self) -> int:
         """How many Events there are."""
         path = f"{EVENTS}/namespaces/{SPACE}/events"
-        found = msgspec.json.decode(await self._client.request("GET", path, query={"limit": "1"}))
-        return len(found["items"]) + found["metadata"].get("remainingItemCount", 0)
+        found = msgspec.json.decode(await self._client.request("GET", path, query={"limit": "1"}), type=_Some)
+        return len(found.items) + found.metadata.remaining_item_count
 
     async def settled(self) -> None:
         """Wait until no more Events come."""
