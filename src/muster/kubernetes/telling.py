@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "muster.dev/kube-scheduler"
 AT_ONCE = 16  # of the requests that may be on their way, so many are for words
-LATE_MS, LOOK_S = 5_000, 0.1  # for so long words wait for binds; how often to look whether they still must
+LATE_MS, LOOK_S = 10_000, 0.1  # for so long words wait for binds; how often to look whether they still must
 SAME_REASON_MS = 30_000  # before a sentence is written again whose reason is the same
 NAME_LENGTH = 200  # of the pod's name in that of an Event
 NOTE_LENGTH = 1024
