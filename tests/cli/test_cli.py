@@ -159,7 +159,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path):
 
 def test_ctrl_c_ends_with_130_and_without_a_traceback(tmp_path: Path):
     big = tmp_path / "big.yaml"
-    big.write_text(SMALL + "  - {name: many, count: 20000, queue: q, cpu: 1, runtime: 1s}\n", encoding="utf-8")
+    big.write_text(SMALL + "  - {name: many, count: 4000, queue: q, cpu: 1, runtime: 1s}\n", encoding="utf-8")
     process = subprocess.Popen(
         [*MUSTER, "simulate", str(big), "-o", "jsonl"],
         stdout=subprocess.PIPE,

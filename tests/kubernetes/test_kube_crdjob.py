@@ -117,6 +117,7 @@ def test_a_crdjob_that_loses_a_pod_starts_again_whole_and_one_that_always_fails_
             await submit(here, "sleep", "infinity", replicas=2)
             await here.are_bound("train-0", "train-1")
             first = here.pods.objects[here.name, "train-0"].metadata.uid
+            await here.when(lambda pods: pods["train-1"].status.phase == "Running")  # its kubelet has had its say
             failed = {"status": {"phase": "Failed"}}
             await here.client.patch(PODS, "train-1", failed, here.name, subresource="status")
             await here.when(lambda pods: "train-0" in pods and pods["train-0"].metadata.uid != first)

@@ -139,7 +139,7 @@ def recorded(folder: Path, most_bytes: int, turns: int) -> Recording:
         name = f"job-{hashlib.sha256(str(number).encode()).hexdigest()}"  # so that it cannot be made small
         world.with_jobs(a_job("a").named(name).cpu(1).lasts(seconds=2)).turn()
         recording.end_turn()
-        if not number % 50:
+        if not number % 100:
             recording.kept()  # the writer keeps up
     return recording
 

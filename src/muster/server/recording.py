@@ -231,11 +231,15 @@ class Recording:
             file.close()
 
     def _forget(self) -> None:
-        """Throw the oldest records away, so that all together are not too large."""
+        """Throw the oldest records away, so that all together are not too large.
+
+        One part is for the record that begins, another for what turns say until the next begins, and what is still
+        being compressed.
+        """
         files = sorted(self._files())
         total = sum(path.stat().st_size for _, path in files)
         for number, path in files:
-            if total <= self._most_bytes - self._most_bytes // _PARTS or number == self._number:
+            if total <= self._most_bytes - 2 * self._most_bytes // _PARTS or number == self._number:
                 return
             total -= path.stat().st_size
             path.unlink()
