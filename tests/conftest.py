@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile(
-    "ci", derandomize=True, database=None, deadline=None, max_examples=45, suppress_health_check=_SLOW
+    "ci", derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=_SLOW
 )
 settings.register_profile("fuzz", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=_SLOW)
 settings.load_profile("fuzz" if os.environ.get("MUSTER_FUZZ") else "ci")
