@@ -123,7 +123,7 @@ def _budgets(world: World, job: Job) -> Iterator[str]:
         yield "It never preempts."
         return
     lower = {run.job.id for run in world.state.running.values() if run.job.priority_class < job.priority_class}
-    keeping = [limit for limit in world.state.eviction_limits() if any(name in lower for name, _ in limit.covers)]
+    keeping = [limit for limit in world.state.protection.limits() if any(name in lower for name, _ in limit.covers)]
     if keeping:
         told = ", ".join(f"{limit.name} lets {limit.allowed} go now" for limit in keeping)
         yield f"Disruption budgets keep pods of lower priority: {told}."

@@ -16,7 +16,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionLimit:
-    """Whoever carries evictions out would refuse more than `allowed` of the tasks that this covers, for now.
+    """Whoever carries evictions out would refuse more than `allowed` of the tasks that this covers, as things stand.
 
     `covers`: of each job, how many of its tasks; those that come first, where that makes a difference (docs/adr/0046).
     """

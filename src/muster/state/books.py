@@ -8,7 +8,7 @@ from functools import partial
 
 from muster.engine.roll import Roll
 from muster.model.flow import Account
-from muster.model.jobs import Job, Profile
+from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.made import Made
 from muster.model.queues import Queue
 from muster.model.resources import Resources
@@ -164,24 +164,48 @@ class Books(dict[str, QueueBooks]):
         self._changed: list[QueueBooks] = []
         self._states: dict[str, QueueState] = {}
         self.have_budgets = False  # whether any queue ever had an excess budget
+        self._idle: set[str] = set()
+        self._forgets_ms: int | None = None  # when the next of these is forgotten, if that is worked out
 
     def fork(self, roll: Roll) -> Books:
         """A copy that can go its own way, with its jobs on another roll."""
         other = Books()
         for name, books in self.items():
             other[name] = books.fork(roll, other._changed)
-        other.have_budgets = self.have_budgets
+        other.have_budgets, other._idle = self.have_budgets, set(self._idle)
         return other
 
-    def set(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> bool:
-        """A queue was made or changed; whether it is new."""
-        is_new = queue.name not in self
-        if is_new:
-            self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
-        else:
+    def set(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> None:
+        """A queue was made or changed."""
+        if queue.name in self:
             self[queue.name].set_queue(queue)
+        else:
+            self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
+            self._idle.add(queue.name)
+            self._forgets_ms = None
         self.have_budgets = self.have_budgets or queue.excess_budget is not None
-        return is_new
+
+    def touch(self, queue: str, jobs: int, now_ms: int) -> None:
+        """A queue is in use; `jobs` of it came (or, below zero, went)."""
+        if not self[queue].touch(now_ms, jobs):
+            self._idle.add(queue)
+        elif queue in self._idle:
+            self._idle.remove(queue)
+        else:
+            return
+        self._forgets_ms = None
+
+    def recall(self, queue: str, account: Account, fixed: Account, active_ms: int) -> None:
+        """These were a queue's accounts, and it was last in use then, as was found written down."""
+        self[queue].recall(account, fixed, active_ms)
+        self._forgets_ms = None
+
+    def forgets_ms(self, memory_ms: int, now_ms: int) -> int | None:
+        """When the next idle queue stops counting in nominal shares, if queues are remembered for so long."""
+        if self._forgets_ms is None or self._forgets_ms <= now_ms:
+            later = (self[name].active_ms + memory_ms for name in self._idle)
+            self._forgets_ms = min((moment for moment in later if moment > now_ms), default=NEVER_MS)
+        return None if self._forgets_ms == NEVER_MS else self._forgets_ms
 
     def states(self) -> tuple[QueueState, ...]:
         """Every queue as a frozen value."""

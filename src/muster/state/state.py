@@ -15,9 +15,8 @@ from muster.engine.columns import Columns
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
-from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Fleet
-from muster.model.jobs import NEVER_MS, Job, Pending, Running, Task
+from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan, Rule
 from muster.model.policy import Policy
@@ -31,6 +30,7 @@ from muster.state.dependencies import Dependencies
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
 from muster.state.patience import Patience
+from muster.state.protection import Protection
 from muster.state.races import Races
 from muster.state.records import Phase, Records
 from muster.state.tally import Measures
@@ -59,15 +59,12 @@ class State:
         self.held: dict[str, Job] = {}
         self.races = Races()
         self.books = Books()
-        self._idle: set[str] = set()
-        self._forgets_ms: int | None = None  # when the next of them is forgotten, if that is worked out
         self.users = Users()
         self._retried: dict[str, int] = {}
         self.dependencies = Dependencies()
         self._evicted: dict[str, int] = {}
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
-        self._budgets: dict[tuple[str, str], Budget] = {}
-        self._eviction_limits: dict[str, EvictionLimit] = {}
+        self.protection = Protection()
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self.roll = Roll(policy.order.reads_time)
@@ -142,8 +139,8 @@ class State:
             held=tuple(self.held_back(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
-            budgets=tuple(self._budgets.values()),
-            eviction_limits=tuple(self._eviction_limits[name] for name in sorted(self._eviction_limits)),
+            budgets=self.protection.budgets(),
+            eviction_limits=self.protection.limits(),
             columns=Columns(roll=self.roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
         )
 
@@ -154,11 +151,7 @@ class State:
 
     def forgets_queue_ms(self) -> int | None:
         """When the next idle queue stops counting in nominal shares."""
-        if self._forgets_ms is None or self._forgets_ms <= self.now_ms:
-            memory_ms = self.policy.share_memory_ms
-            later = (self.books[name].active_ms + memory_ms for name in self._idle)
-            self._forgets_ms = min((moment for moment in later if moment > self.now_ms), default=NEVER_MS)
-        return None if self._forgets_ms == NEVER_MS else self._forgets_ms
+        return self.books.forgets_ms(self.policy.share_memory_ms, self.now_ms)
 
     @property
     def minds_nominal(self) -> bool:
@@ -176,10 +169,9 @@ class State:
         other.races = self.races.fork()
         other.jobs = self.jobs.fork(other.roll.row_of, other.held, other.races.line)
         other.books = self.books.fork(other.roll)
-        other._idle = set(self._idle)
         other.users, other._retried = self.users.fork(), dict(self._retried)
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
-        other._budgets, other._eviction_limits = dict(self._budgets), dict(self._eviction_limits)
+        other.protection = self.protection.fork()
         other._elastic = self._elastic.fork()
         other.dependencies = self.dependencies.fork()
         return other
@@ -236,12 +228,6 @@ class State:
                 self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
             case ev.UserSet(user=user):
                 self.users[user.name] = user
-            case ev.BudgetSet(budget=budget):
-                self._budgets[budget.job, budget.group] = budget
-            case ev.EvictionLimitSet(limit=limit):
-                self._eviction_limits[limit.name] = limit
-            case ev.EvictionLimitGone(limit=name):
-                self._eviction_limits.pop(name, None)
             case ev.JobOver(job=job_id, state=phase):
                 self.jobs.note(job_id, Phase(phase))
             case ev.JobRecalled():
@@ -251,27 +237,18 @@ class State:
             case ev.ServingRecalled(job=job_id, serving=serving):
                 self._change_run(replace(self.running[job_id], serving=serving))
             case _:
-                if not self.races.takes(event):
+                if not (self.races.takes(event) or self.protection.takes(event)):
                     self.machines.apply(event)
 
     # -- queues ----------------------------------------------------------------------------------------
 
     def _set_queue(self, queue: Queue) -> None:
-        if self.books.set(queue, self.policy.half_time_ms, self.roll, self.now_ms):
-            self._idle.add(queue.name)
-            self._forgets_ms = None
+        self.books.set(queue, self.policy.half_time_ms, self.roll, self.now_ms)
 
     def touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""
-        if queue not in self.books:  # only a raced job may be in none
-            return
-        if not self.books[queue].touch(self.now_ms, jobs):
-            self._idle.add(queue)
-        elif queue in self._idle:
-            self._idle.remove(queue)
-        else:
-            return
-        self._forgets_ms = None
+        if queue in self.books:  # only a raced job may be in none
+            self.books.touch(queue, jobs, self.now_ms)
 
     def _submit(self, job: Job) -> None:
         self.jobs.forget(job.id)
@@ -291,16 +268,7 @@ class State:
         self._retried[event.job] = event.attempts
 
     def _recall_queue(self, event: ev.QueueRecalled) -> None:
-        self.books[event.queue].recall(event.account, event.fixed, event.active_ms)
-        self._forgets_ms = None
-
-    def budgets(self) -> Iterable[Budget]:
-        """The disruption budgets of groups."""
-        return self._budgets.values()
-
-    def eviction_limits(self) -> Iterable[EvictionLimit]:
-        """How many of certain tasks may be evicted."""
-        return self._eviction_limits.values()
+        self.books.recall(event.queue, event.account, event.fixed, event.active_ms)
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""

@@ -50,8 +50,8 @@ def _fleet(state: State) -> Iterator[ev.Event]:
 def _people(state: State) -> Iterator[ev.Event]:
     yield from (ev.QueueSet(queue=books.queue) for books in state.books.values())
     yield from (ev.UserSet(user=user) for user in state.users.values())
-    yield from (ev.BudgetSet(budget=budget) for budget in state.budgets())
-    yield from (ev.EvictionLimitSet(limit=limit) for limit in state.eviction_limits())
+    yield from (ev.BudgetSet(budget=budget) for budget in state.protection.budgets())
+    yield from (ev.EvictionLimitSet(limit=limit) for limit in state.protection.limits())
 
 
 def _jobs(state: State) -> Iterator[Told]:
