@@ -49,6 +49,27 @@ def test_a_job_of_unknown_end_overtakes_on_the_strength_of_its_lifetime(preempti
     assert "head" in world.started()
 
 
+def test_a_promise_stays_firm_when_jobs_overtake_it_and_those_who_fit_beside_it_do_not():
+    world = a_world(over_share=None).with_node(cpu=6).with_queues("a", "b")
+    world.with_jobs(a_job("b").named("first").cpu(4).lasts(seconds=100)).turn()
+    world.at(seconds=1).with_jobs(a_job("b").named("head").cpu(5).lasts(seconds=10)).turn()
+    promised = world.state.pending["head"].reservation
+
+    passers = [a_job("a").named(name).cpu(1).lifetime(seconds=50) for name in ("beside", "passer")]
+    world.at(seconds=2).with_jobs(*passers).turn()
+    world.at(seconds=60).turn()
+
+    assert world.state.pending["head"].reservation == promised
+    assert promised.is_firm
+    assert {name: world.state.running[name].overtook for name in ("beside", "passer")} == {
+        "beside": (),
+        "passer": ("head",),
+    }
+
+    world.at(seconds=100).turn()
+    assert set(world.state.running) == {"head", "beside"}
+
+
 @pytest.mark.parametrize(
     "changes, told",
     [

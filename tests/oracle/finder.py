@@ -10,7 +10,7 @@ from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
-from oracle.horizon import Horizon, requests, takes
+from oracle.horizon import Horizon, requests, taken
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.lower import Lower, lower_units
@@ -242,7 +242,7 @@ class Finder:
             rooms = self.horizon.now.copy()
             for other in fewer:
                 self.horizon.leave(rooms, other.run.job, other.tasks)
-            if takes(rooms, job, tasks):
+            if taken(rooms, job, tasks) is not None:
                 needed = fewer
         return needed
 

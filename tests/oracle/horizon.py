@@ -144,13 +144,22 @@ class Horizon:
         starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 
-    def overtaken_by(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
-        """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
-        if job.known_ms is not None or job.lifetime_ms is None:
+    def overtake(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
+        """A job of unknown end starts: the promises that it is in the way of, and passes only because its lifetime ends
+        before. Beside the others it is from now on."""
+        if job.known_ms is not None or job.lifetime_ms is None or not self.policy.lifetime_bounds:
             return ()
         later_ms = self.now_ms + max(job.lifetime_ms, 1)
-        passed = [it for it in self.promised.values() if it.reservation.start_ms >= later_ms]
-        return tuple(sorted(it.job.id for it in passed if not takes(it.rooms, job, tasks)))
+        overtook = []
+        for it in self.promised.values():
+            if it.reservation.start_ms < later_ms:
+                continue
+            left = taken(it.rooms, job, tasks)
+            if left is None:
+                overtook.append(it.job.id)
+            else:
+                it.rooms.update(left)
+        return tuple(sorted(overtook))
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
@@ -261,6 +270,7 @@ class Horizon:
 
         Those of unknown end may be taken to leave in time for a promise, except the one who `stays`.
         """
+        are_kept = True
         order = sorted(self.promised.values(), key=lambda it: it.order)
         for it in order:
             moment_ms, rooms = it.reservation.start_ms, self.now.copy()
@@ -270,24 +280,27 @@ class Horizon:
                 self.leave(rooms, stay.run.job, stay.run.tasks)
             guessed = [stay for stay in self.guessed() if stay.run is not stays]
             for other in order:
-                if other.is_under_way(moment_ms) and not self._keep(rooms, other, guessed):
-                    return False
+                if other.is_under_way(moment_ms):
+                    are_kept &= self._keep(rooms, other, guessed)
             it.rooms = rooms
-        return True
+        return are_kept
 
     def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
-        """Take the promised room. Only for a promise that rests on guesses those of unknown end leave first."""
+        """Take the promised room; False if it is firm and there is none. Who overtook it gives way to it; only for a
+        promise that rests on guesses, those of unknown end leave as well."""
+        is_kept = True
+        leavers = [stay for stay in guessed if not it.reservation.is_firm or gives_way_to(stay.run, it)]
         for task, request in requests(it.job, it.reservation.tasks):
             while not _holds(rooms, task, request):
-                if it.reservation.is_firm:
-                    return False
-                leaver = next((stay for stay in guessed if any(t.node == task.node for t in stay.run.tasks)), None)
+                leaver = next((stay for stay in leavers if any(t.node == task.node for t in stay.run.tasks)), None)
                 if leaver is None:
+                    is_kept = not it.reservation.is_firm
                     break  # nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
+                leavers.remove(leaver)
                 self.leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)
-        return True
+        return is_kept
 
 
 def _by_end(run: Running) -> tuple[int, NameKey]:
@@ -307,6 +320,13 @@ def _as_seen_by(job: Job, stay: Stay, now_ms: int, may_evict: MayEvict) -> Stay:
     return replace(stay, end_ms=expiry_ms) if now_ms < expiry_ms < stay.end_ms else stay
 
 
+def gives_way_to(run: Running, it: Promised) -> bool:
+    """Whether a job overtook a promise, and may be evicted for it when it is due."""
+    if it.job.id not in run.overtook or run.job.lifetime_ms is None:
+        return False
+    return max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms) <= it.reservation.start_ms
+
+
 def requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
     """What each task asks of its node."""
     requests = {group.name: group.request for group in job.profile.groups}
@@ -314,14 +334,14 @@ def requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:
         yield task, requests[task.group]
 
 
-def takes(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> bool:
-    """Whether the rooms have room for these tasks where they are."""
+def taken(rooms: Rooms, job: Job, tasks: Iterable[Task]) -> Rooms | None:
+    """What these tasks leave of the rooms they are in; None if there is no room for them."""
     left = {task.node: rooms[task.node] for task in tasks}
     for task, request in requests(job, tasks):
         if not _holds(left, task, request):
-            return False
+            return None
         left[task.node] = left[task.node].take(request, task.devices)
-    return True
+    return left
 
 
 def _holds(rooms: Rooms, task: Task, request: Request) -> bool:

@@ -299,7 +299,7 @@ class _Turn:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
-        overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
+        overtook = () if placed.by_right else self.horizon.overtake(job, placed.tasks)
         run = Running(
             job=job,
             attempt=attempt,

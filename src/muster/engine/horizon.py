@@ -65,6 +65,20 @@ class Spare(NamedTuple):
     task: Task
 
 
+class Leaver(NamedTuple):
+    """An attempt of unknown end on some of the nodes that promises count on; whom it overtook, and from when on it may
+    be evicted for them."""
+
+    row: int
+    nodes: set[str]
+    overtook: tuple[str, ...]
+    expiry_ms: int
+
+    def gives_way_to(self, it: Promised) -> bool:
+        """Whether it may be evicted for a promise when that is due."""
+        return it.job.id in self.overtook and self.expiry_ms <= it.reservation.start_ms
+
+
 SpareOn = Callable[[str, int], Iterable[Spare]]
 """Those on a node by a moment, first to go first."""
 
@@ -229,13 +243,21 @@ class Horizon:
         starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 
-    def overtaken_by(self, job: Job, tasks: Sequence[Task]) -> tuple[str, ...]:
-        """The promises a job of unknown end is in the way of, and passes only because its lifetime ends before."""
-        if job.known_ms is not None or job.lifetime_ms is None:
+    def overtake(self, job: Job, tasks: Sequence[Task]) -> tuple[str, ...]:
+        """A job of unknown end starts: the promises that it is in the way of, and passes only because its lifetime ends
+        before. Beside the others it is from now on."""
+        if job.known_ms is not None or job.lifetime_ms is None or not self.policy.lifetime_bounds:
             return ()
         later_ms = self.now_ms + max(job.lifetime_ms, 1)
-        passed = [it for it in self.promised.values() if it.reservation.start_ms >= later_ms]
-        return tuple(sorted(it.job.id for it in passed if not it.rooms.holds_all(job.profile, tasks)))
+        overtook = []
+        for it in self.promised.values():
+            if it.reservation.start_ms < later_ms:
+                continue
+            if it.rooms.holds_all(job.profile, tasks):
+                it.rooms.take_all(job.profile, tasks)
+            else:
+                overtook.append(it.job.id)
+        return tuple(sorted(overtook))
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
@@ -353,23 +375,33 @@ class Horizon:
         may_recall = stays == NONE and self.spare is None and self.withheld is None
         if may_recall and self._recall(order):
             return True
-        guessed: list[tuple[int, set[str]]] = []
-        guesses = [it.reservation for it in order if not it.reservation.is_firm]
-        if guesses:
-            guessed = self.stays.guessed_on({task.node for it in guesses for task in it.tasks})
+        guessed, are_kept = self._guessed(order), True
         for it in order:
             moment_ms, rooms = it.reservation.start_ms, self.now.copy()
             self._let_go(rooms, self.stays.stated_by(moment_ms))
-            left = [(row, nodes) for row, nodes in guessed if row != stays]
+            left = [leaver for leaver in guessed if leaver.row != stays]
             shed: dict[Spare, None] = {}
             for other in order:
-                if other.is_under_way(moment_ms) and not self._keep(rooms, other, left, shed):
-                    return False
+                if other.is_under_way(moment_ms):
+                    are_kept &= self._keep(rooms, other, left, shed)
             it.rooms, it.sheds = rooms, frozenset(spare.job for spare in shed)
-        if may_recall and order:
+        if may_recall and are_kept:
             kept = [(it.job, it.reservation, it.rooms) for it in order]
             self._known = [*self._known[1 - _REMEMBERED :], (self.stays.moves, kept)]
-        return True
+        return are_kept
+
+    def _guessed(self, order: list[Promised]) -> list[Leaver]:
+        """Those of unknown end that may be taken to leave for some of these promises, first guess first."""
+        overtook = self.stays.overtook()
+        overtaken = {job for jobs in overtook.values() for job in jobs}
+        fragile = [it.reservation for it in order if not it.reservation.is_firm or it.job.id in overtaken]
+        if not fragile:
+            return []
+        found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks})
+        return [
+            Leaver(row, nodes, overtook.get(row, ()), self.stays.expiry_ms(row) if row in overtook else NEVER_MS)
+            for row, nodes in found
+        ]
 
     def _recall(self, order: list[Promised]) -> bool:
         """The rooms of promises that were kept together before, if nobody came or went since."""
@@ -389,23 +421,25 @@ class Horizon:
             moves, _ = self.stays.moves_of(rows, rooms.books.grounds, self.asks)
             rooms.give_back(rooms.books.from_array(moves))
 
-    def _keep(self, rooms: Rooms, it: Promised, guessed: list[tuple[int, set[str]]], shed: dict[Spare, None]) -> bool:
-        """Take the promised room. Tasks above min leave first; only for a promise that rests on guesses, those of
-        unknown end as well."""
+    def _keep(self, rooms: Rooms, it: Promised, guessed: list[Leaver], shed: dict[Spare, None]) -> bool:
+        """Take the promised room; False if it is firm and there is none. Tasks above min leave first, and who overtook
+        it; only for a promise that rests on guesses, those of unknown end as well."""
+        is_kept = True
+        leavers = [leaver for leaver in guessed if not it.reservation.is_firm or leaver.gives_way_to(it)]
         for task in it.reservation.tasks:
             group = it.job.profile.group(task.group)
             while not rooms.holds(task, group):
                 if self.spare is not None and self._shed(rooms, task.node, it.reservation.start_ms, shed):
                     continue
-                if it.reservation.is_firm:
-                    return False
-                leaver = next((place for place, (_, nodes) in enumerate(guessed) if task.node in nodes), None)
+                leaver = next((leaver for leaver in leavers if task.node in leaver.nodes), None)
                 if leaver is None:
+                    is_kept = not it.reservation.is_firm
                     break  # nobody else may have the room, but more cannot be said
-                row, _ = guessed.pop(leaver)
-                self._let_go(rooms, np.array([row]))
+                guessed.remove(leaver)
+                leavers.remove(leaver)
+                self._let_go(rooms, np.array([leaver.row]))
             rooms.take(task.node, group, task.devices)
-        return True
+        return is_kept
 
     def _shed(self, rooms: Rooms, node: str, moment_ms: int, shed: dict[Spare, None]) -> bool:
         """One more task above min is taken to be gone from the node by then; False if there is none left."""

@@ -221,6 +221,13 @@ class Stays(Present):
         moments[guesses[is_sooner]] = expiry[is_sooner]
         return Ends(rows, moments, stated)
 
+    def expiry_ms(self, row: int) -> int:
+        """From when on an attempt that has a lifetime may be evicted."""
+        started, lifetime, protected = (
+            int(self.column(column, np.array([row]))[0]) for column in (runs.STARTED, runs.LIFETIME, runs.PROTECTED)
+        )
+        return max(started + lifetime, protected)
+
     def _is_within(self, rights: Rights | None, rows: Ints) -> Flags:
         if rights is None:
             return np.zeros(len(rows), np.bool_)

@@ -372,7 +372,7 @@ class Turn:
             self._evict(unit, job)
         self._shrink(placed.cuts)
         # Room taken by right of preemption is not borrowed from any promise.
-        overtook = () if placed.by_right else self.horizon.overtaken_by(job, placed.tasks)
+        overtook = () if placed.by_right else self.horizon.overtake(job, placed.tasks)
         run = Running(
             job=job,
             attempt=attempt,

@@ -97,7 +97,7 @@ def fill(
             is_known = is_known_to_delay(shapes, field, int(done.size[3]), profile, moments)
             cluster = NONE if is_known else find_cluster(field, profile, moments)
             if cluster != NONE:
-                if may_overtake(roll, field, row) and (not rules.lifetime_bounds or overtakes(field, profile, moments)):
+                if rules.lifetime_bounds and may_overtake(roll, field, row) and overtakes(field, profile, moments):
                     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
                     return CAREFUL, queue
                 write_down(roll, shapes, books, field, done, queue, profile, row, cluster)
@@ -310,15 +310,15 @@ def write_start(roll: Roll, shapes: Shapes, books: Books, queue: int, profile: i
 
 @kernel
 def overtakes(field: Field, profile: int, moments: int) -> bool:
-    """Whether the job, just placed now and at so many moments, would be in the way at a later promised moment."""
+    """Whether the job, just placed now and at so many moments, would be in the way at a later promised moment. It is
+    put there on trial."""
     trial, first = field.trial, int(field.trial[FIRST])
-    mark, in_the_way = int(trial[LENGTH]), False
+    in_the_way = False
     trial[MOMENTS] = 1
     for later in range(1 + moments, 1 + len(field.starts)):
         trial[FIRST] = trial[FIRST + later]
         field.books[trial[FIRST] - 1] = 0
         in_the_way = in_the_way or not fits_as_placed(field, profile)
-        undo(field.ground, field.books, field.by_tightness, trial, mark)
     trial[FIRST] = first
     trial[MOMENTS] = 1 + moments
     return in_the_way
