@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from effort import a_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import EVERYTHING, scenarios
@@ -61,6 +62,7 @@ def shuffled(snapshot: Snapshot, chance: random.Random) -> Snapshot:
     )
 
 
+@a_part(2)
 @given(scenarios())
 def test_property_planning_twice_gives_the_same_plan_and_leaves_the_snapshot_alone(scenario: Scenario) -> None:
     for snapshot in snapshots_of(scenario)[:20]:
@@ -88,7 +90,7 @@ def test_property_skipping_turns_that_decide_nothing_changes_no_byte(scenario: S
     assert log_of(scenario, estimates=False) == log_of(scenario, skips_turns=False, estimates=False)
 
 
-@settings(max_examples=max(settings().max_examples // 4, 1))
+@a_part(4)
 @given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
 def test_property_skipping_turns_that_decide_nothing_changes_no_estimate(scenario: Scenario) -> None:
     assert log_of(scenario) == log_of(scenario, skips_turns=False)
@@ -106,6 +108,7 @@ def test_property_where_nobody_asks_why_the_same_happens(scenario: Scenario) -> 
     assert happenings_of(scenario, tells_why=False) == happenings_of(scenario, skips_turns=False)
 
 
+@a_part(3)
 @given(scenarios(), st.integers(0, 1000))
 def test_property_the_order_of_a_scenario_means_nothing(scenario: Scenario, seed: int) -> None:
     chance = random.Random(seed)

@@ -7,6 +7,7 @@ from unittest import mock
 
 import oracle
 import pytest
+from effort import a_part
 from hypothesis import given
 from worlds import EVERYTHING, EXACT, Knobs, scenarios
 
@@ -56,6 +57,7 @@ def test_property_the_engine_decides_as_the_oracle_does(scenario: Scenario) -> N
 def test_property_the_engine_decides_as_the_oracle_does_by_every_rule_of_placement(
     rule: PlacementRule, kernels: str
 ) -> None:
+    @a_part(2)
     @given(scenarios(replace(EVERYTHING, placement=(rule,))))
     def decides(scenario: Scenario) -> None:
         assert_same_plans(scenario)
@@ -76,6 +78,7 @@ def test_property_the_engine_decides_as_the_oracle_does_whatever_the_order_insid
 
 @pytest.mark.parametrize("knobs", [pytest.param(EVERYTHING, id="everything"), pytest.param(EXACT, id="exact ends")])
 def test_property_the_engine_decides_as_the_oracle_does_when_everyone_may_reserve(knobs: Knobs) -> None:
+    @a_part(2)
     @given(scenarios(replace(knobs, reservations=(EVERYONE,))))
     def decides(scenario: Scenario) -> None:
         assert_same_plans(scenario)
@@ -83,6 +86,7 @@ def test_property_the_engine_decides_as_the_oracle_does_when_everyone_may_reserv
     decides()
 
 
+@a_part(2)
 @given(scenarios(Knobs(nodes=10, queues=4, entries=40)))
 def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
     assert_same_plans(scenario)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from effort import a_part
 from hypothesis import given
 from worlds import CALM, EVERYTHING, EXACT, a_job, a_world, scenarios
 
@@ -61,6 +62,7 @@ def test_property_when_everyone_may_reserve_backfilling_delays_nobody_who_was_pr
         assert diary.starts[job] <= promised_ms, job
 
 
+@a_part(2)
 @given(scenarios(CALM))
 def test_property_with_exact_run_times_every_estimate_comes_true(scenario: Scenario) -> None:
     simulation = Simulation(scenario)
@@ -79,6 +81,7 @@ def test_property_with_exact_run_times_every_estimate_comes_true(scenario: Scena
         assert start_ms == min(moment for moment in starts.get(job, [-1]) if moment > told_ms or moment < 0), job
 
 
+@a_part(3)
 @given(scenarios(replace(EVERYTHING, turns_ms=(1000,))))
 def test_property_estimates_lie_ahead(scenario: Scenario) -> None:
     for tick in Simulation(scenario):

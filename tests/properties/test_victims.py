@@ -7,7 +7,8 @@ from dataclasses import replace
 from random import Random
 
 import oracle
-from hypothesis import given, settings
+from effort import a_part
+from hypothesis import given
 from hypothesis import strategies as st
 from test_oracle import told
 from worlds import EVERYTHING, WIDTHS, Knobs, scenarios
@@ -149,7 +150,7 @@ def test_property_turns_at_one_moment_come_to_an_end(scenario: Scenario) -> None
             raise AssertionError(f"still something to do at {tick.moment.now_ms} ms after {MANY_TURNS} turns")
 
 
-@settings(max_examples=max(settings().max_examples // 4, 1))
+@a_part(4)
 @given(scenarios(replace(PREEMPTING, until_ms=DAY_MS, script=False)))
 def test_property_in_a_day_nobody_gives_way_to_the_same_job_twice(scenario: Scenario) -> None:
     evictions: list[tuple[str, str, int]] = []

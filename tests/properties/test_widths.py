@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from effort import a_part
 from hypothesis import given
 from worlds import BENEFITS, WIDTHS, scenarios
 
@@ -66,6 +67,7 @@ def test_property_at_a_frozen_clock_widths_come_to_rest(scenario: Scenario) -> N
         assert any(not run.step(now_ms).plan.actions for _ in range(4))
 
 
+@a_part(2)
 @given(WORLDS)
 def test_property_turns_that_change_no_width_may_be_skipped(scenario: Scenario) -> None:
     def told(*, skips_turns: bool) -> list[str]:

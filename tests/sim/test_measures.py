@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from effort import a_part
+from hypothesis import given
 from hypothesis import strategies as st
 from story import gang, job, world
 from worlds import EVERYTHING, POOLS, WIDTHS, Knobs, scenarios
@@ -409,7 +410,7 @@ class Slow:
 WINDOW_MS = 12_000
 
 
-@settings(max_examples=settings().max_examples // 3)
+@a_part(3)
 @pytest.mark.parametrize("knobs", [EVERYTHING, WIDTHS, POOLS], ids=["everything", "widths", "pools"])
 @given(data=st.data())
 def test_measures_are_what_the_state_says_moment_by_moment(knobs: Knobs, data: st.DataObject):

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 import yaml
+from effort import a_part
 from hypothesis import given
 from hypothesis import strategies as st
 from story import job, world
@@ -80,6 +81,7 @@ def with_more(scenario: Scenario, other: Scenario, at_ms: int, seed: int) -> Sce
 _PREEMPTING = replace(EXACT, preemption=(Preemption.ON, Preemption.OFF))
 
 
+@a_part(2)
 @given(scenarios(_PREEMPTING), scenarios(replace(_PREEMPTING, entries=4)), st.integers(0, 40), st.integers(0, 1000))
 def test_property_with_exact_run_times_the_answer_is_what_happens(
     before: Scenario, other: Scenario, at_s: int, seed: int

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from effort import a_part
+from hypothesis import given
 from hypothesis import strategies as st
 from worlds import EVERYTHING, a_job, a_world, scenarios
 
@@ -90,7 +91,7 @@ def test_property_a_record_replays_as_identical(scenario: Scenario) -> None:
     assert [turn.number for turn in turns] == list(range(1, len(turns) + 1))
 
 
-@settings(max_examples=settings().max_examples // 3)
+@a_part(3)
 @given(scenarios(replace(EVERYTHING, entries=6)))
 def test_property_turns_that_decide_nothing_and_reasons_without_facts_can_be_recorded_too(scenario: Scenario) -> None:
     data = recorded(scenario, skips_turns=False, with_facts=False)

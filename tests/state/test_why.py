@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from effort import a_part
+from hypothesis import given
 from worlds import EVERYTHING, JobBuilder, World, a_job, a_world, scenarios
 
 from muster.engine import plan as decide
@@ -188,7 +189,7 @@ def test_moments_are_told_as_tables_do() -> None:
 # --- properties ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=settings().max_examples // 3)
+@a_part(3)
 @given(scenarios(replace(EVERYTHING, entries=8)))
 def test_property_whoever_waits_is_explained_by_true_numbers(scenario: Scenario) -> None:
     simulation = Simulation(scenario, estimates=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import closing
 
+from effort import a_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -182,13 +183,13 @@ def agree(url, steps, *, together):
 
 
 @given(steps=STEPS, together=st.booleans())
-@settings(max_examples=settings().max_examples // 2)
+@a_part(2)
 def test_sqlite_and_dicts_agree(tmp_path_factory, steps, together):
     agree(f"sqlite:///{tmp_path_factory.mktemp('model') / 'muster.db'}", steps, together=together)
 
 
 @given(steps=STEPS, together=st.booleans())
-@settings(max_examples=settings().max_examples // 2)
+@a_part(2)
 def test_postgresql_and_dicts_agree(postgres, template, steps, together):
     name = postgres.database(template)
     agree(postgres.url(name), steps, together=together)
