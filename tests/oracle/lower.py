@@ -158,8 +158,9 @@ class Lower:
     def _leave(self, span: Span, unit: Unit) -> None:
         """The unit is gone from all its nodes."""
         self._behind.update(self.walls.counted(self._tasks_of(unit)))
+        there = span.at(self._moments_of(unit.run))
         for task in self._left(unit):
-            span.give(task.node, unit.run.job.profile.group(task.group).request, task.devices, self.empties[task.node])
+            there.give(task.node, unit.run.job.profile.group(task.group).request, task.devices, self.empties[task.node])
             self._gone.add((unit.run.job.id, task))
 
     def _moments_of(self, run: Running) -> list[int]:
