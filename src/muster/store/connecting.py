@@ -65,24 +65,15 @@ def down_when_unreachable() -> Iterator[None]:
 
 
 @contextmanager
-def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection to read by, each statement for itself.
+def reading(engine: sa.Engine, *, at_one_moment: bool = False) -> Iterator[sa.Connection]:
+    """A connection to read by: each statement for itself, or all `at_one_moment`.
 
-    PostgreSQL then need not be told that a transaction begins and ends: two ways there and back less, on each of which
-    whoever asks for something small waits for threads that are busy.
+    For statements by themselves PostgreSQL need not be told that a transaction begins and ends: two ways there and back
+    less, on each of which whoever asks for something small waits for threads that are busy.
     """
     with down_when_unreachable(), engine.connect() as connection:
         if engine.dialect.name == "postgresql":
-            connection.execution_options(isolation_level="AUTOCOMMIT")
-        yield connection
-
-
-@contextmanager
-def reading_at_one_moment(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection on which all statements see the same."""
-    with down_when_unreachable(), engine.connect() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execution_options(isolation_level="REPEATABLE READ")
+            connection.execution_options(isolation_level="REPEATABLE READ" if at_one_moment else "AUTOCOMMIT")
         yield connection
 
 

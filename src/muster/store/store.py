@@ -20,7 +20,7 @@ from muster.store import reading, schema
 from muster.store.backup import backup
 from muster.store.batch import Batch
 from muster.store.checking import problems
-from muster.store.connecting import engine_for, read_url, reading_at_one_moment, shown
+from muster.store.connecting import engine_for, read_url, shown
 from muster.store.connecting import reading as connected
 from muster.store.connecting import writing as transaction
 from muster.store.errors import BadBatch, NewerSchema, OlderSchema, StoreDown
@@ -203,7 +203,7 @@ class Store:
         Specifications of the same text are the same object.
         """
         self._require_open()
-        with reading_at_one_moment(self._engine) as connection:
+        with connected(self._engine, at_one_moment=True) as connection:
             yield from reading.unfinished(connection)
 
     def job(self, id_: str) -> JobRow | None:
@@ -243,7 +243,7 @@ class Store:
     def attempts(self, since_ms: int) -> Iterator[LeaseRow]:
         """All leases that have not ended, or did since that moment, as they are at one moment. Streamed."""
         self._require_open()
-        with reading_at_one_moment(self._engine) as connection:
+        with connected(self._engine, at_one_moment=True) as connection:
             yield from reading.attempts(connection, since_ms)
 
     def lease(self, job: str, attempt: int) -> LeaseRow | None:
@@ -291,7 +291,7 @@ class Store:
     def check(self) -> list[str]:
         """What is wrong inside the database; empty where all is well. Reads everything."""
         self._require_open()
-        with reading_at_one_moment(self._engine) as connection:
+        with connected(self._engine, at_one_moment=True) as connection:
             return list(problems(connection))
 
     def backup(self, target: Path) -> None:
