@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _MIB = 1 << 20
 _NO_LIMIT = 1 << 60  # version 1 says nearly 2^63 where nobody set one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class Mount(NamedTuple):  # every import makes a fork dearer: no dataclasses in what supervisors are forked from
     """Where a hierarchy of control groups is to be seen, and which group is at its top."""
 
     version: int
@@ -26,8 +25,7 @@ class Mount:
     top: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """A control group with a memory controller."""
 
     version: int

@@ -11,7 +11,6 @@ Standard library only.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from typing import Any
@@ -81,4 +80,6 @@ def folder_name(*parts: str | int) -> str:
     plain = ".".join(map(str, parts))
     if len(plain) <= MOST_PLAIN:
         return plain
+    import hashlib  # not in what supervisors are forked from: a fork would cost a fifth more
+
     return f"{plain[:MOST_PLAIN]}.{hashlib.sha256(plain.encode()).hexdigest()[:16]}"

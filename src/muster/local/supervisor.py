@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
 from muster.local import records
 from muster.local.memory import Group, inside
@@ -40,13 +39,13 @@ HELD_BACK = {signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signa
 """Signals that wait until the supervisor listens; its task is given them as usual."""
 
 
-@dataclass(slots=True)
 class Ending:
     """A task that was told to end: why, by what, and when it is killed."""
 
-    how: str
-    reason: str
-    kill_at: float
+    def __init__(self, how: str, reason: str, kill_at: float) -> None:
+        self.how = how
+        self.reason = reason
+        self.kill_at = kill_at
 
 
 def supervise(folder: str) -> None:
