@@ -29,7 +29,7 @@ from muster.kubernetes.errors import Busy, NoCredentials, Unauthorised, Unreacha
 from muster.kubernetes.kinds import EVERYTHING, Kind, Scope, T
 from muster.kubernetes.wires import CONNECT_S, Answer, Wires, notice_silence
 
-IN_FLIGHT = 64
+IN_FLIGHT = 32
 REQUEST_S = 30.0
 WATCH_S = 300.0  # a watch is ended by the server after so long, or up to twice that
 PAGE = 500
