@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +19,8 @@ from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
 from muster.server.service import Service
 from muster.server.turns import News
-from muster.store.errors import BadBatch
+from muster.store.batch import Batch
+from muster.store.errors import BadBatch, StoreDown
 from muster.store.rows import Thing
 from muster.store.store import Store
 
@@ -72,6 +73,26 @@ def test_a_job_that_is_cancelled_before_its_start_is_durable_is_told_to_stop_and
     row = service.store.job(job)
     assert row is not None
     assert row.state == "cancelled"
+
+
+def test_a_turn_of_which_only_the_answer_was_lost_is_not_written_twice(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all, cut = service.store.write_all, iter([True])
+
+    def loses_one(batches: Sequence[Batch]) -> list[int]:
+        lasts = write_all(batches)
+        if next(cut, False):
+            raise StoreDown("the connection was cut after the transaction was committed")
+        return lasts
+
+    before = service.store.last_turn()
+    monkeypatch.setattr(service.store, "write_all", loses_one)
+    job = start(service)
+    service.turns.settle()
+
+    assert service.store.last_turn() == before + 1
+    assert [row.kind for row in service.store.events(0, 100, job=job)].count("started") == 1
 
 
 def test_what_goes_wrong_with_a_turn_is_told_to_whoever_waits_for_it_and_comes_out_of_the_next(

@@ -29,7 +29,7 @@ SHORTEST_GAP_MS = 1000
 BYTES_PER_MS = 4  # of tables, on average, at most: 350 MB a day
 
 WAITING = "waiting"  # the part of a turn's body
-_AS = "as"
+_AS, _ROWS = "as", "rows"
 
 
 class Written(NamedTuple):
@@ -124,7 +124,7 @@ class Reasons:
 def as_body(table: Table) -> dict[str, Any]:
     """A table as the store keeps it."""
     rows = [[it.queue, it.asks, it.reason.name, it.facts, it.jobs, it.job] for it in table.waits]
-    return {"heads": dict(table.heads), "rows": rows}
+    return {"heads": dict(table.heads), _ROWS: rows}
 
 
 def tables_in(store: Store, turns: Sequence[TurnRow]) -> dict[int, Written]:
@@ -138,7 +138,8 @@ def tables_in(store: Store, turns: Sequence[TurnRow]) -> dict[int, Written]:
         number = turn.number - body.get(_AS, 0)
         if number not in rows:
             rows[number] = store.turn(number)
-        if (writer := rows[number]) is not None:
+        writer = rows[number]
+        if writer is not None and _ROWS in writer.body.get(WAITING, {}):
             found[turn.number] = Written(number, _table(writer))
     return found
 
@@ -147,6 +148,6 @@ def _table(turn: TurnRow) -> Table:
     body = turn.body[WAITING]
     waits = tuple(
         Wait(queue=queue, asks=asks, reason=Reason[reason], facts=facts, jobs=jobs, job=job)
-        for queue, asks, reason, facts, jobs, job in body["rows"]
+        for queue, asks, reason, facts, jobs, job in body[_ROWS]
     )
     return Table(at_ms=turn.at_ms, waits=waits, heads=body["heads"])

@@ -1,7 +1,9 @@
 """Turns become durable, one after the other, while the next one is decided.
 
 At most one waits to be written: whoever decides faster than the store writes waits with the next. A store that is down
-is tried again with the same rows, so that turns are in it in the order in which they were decided, without a gap.
+is tried again with the same rows, so that turns are in it in the order in which they were decided, without a gap. Where
+only the answer was lost the rows are there already, and are not written twice: nobody else writes turns, so the number
+of the last one tells.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Settling:
     """
 
     def __init__(self, writer: Writer, settled: Callable[[Turned, int, float], None]) -> None:
+        self._store = writer.store
         self._writer = writer
+        self._turns = self._store.last_turn()
         self._settled = settled
         self._turned: Turned | None = None
         self._changed = Condition()
@@ -106,10 +110,15 @@ class Settling:
                 self._changed.notify_all()
 
     def _write(self, batch: Batch) -> int:
+        has_turn, may_be_there = batch.turn is not None, False
         while True:
             try:
-                seq = self._writer.put(batch).result()
+                if may_be_there and self._store.last_turn() > self._turns:
+                    seq = self._store.last_seq()
+                else:
+                    seq = self._writer.put(batch).result()
             except StoreDown as err:
+                may_be_there = has_turn
                 if not self.is_down:
                     log.error("the store is down, turns wait for it: %s", err)
                 self.is_down = True
@@ -119,4 +128,5 @@ class Settling:
                     self._changed.wait(TRY_AGAIN_S)
             else:
                 self.is_down = False
+                self._turns += has_turn
                 return seq

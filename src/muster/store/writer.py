@@ -24,7 +24,7 @@ class Writer:
     """Give it batches; their futures have the number of their last event as soon as they are durable."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._waiting: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
@@ -74,7 +74,7 @@ class Writer:
     def _write(self, together: list[Waiting]) -> None:
         if len(together) > 1:
             try:
-                lasts = self._store.write_all([batch for batch, _ in together])
+                lasts = self.store.write_all([batch for batch, _ in together])
             except StoreDown as err:  # trying each would only let all wait longer
                 for _, future in together:
                     future.set_exception(err)
@@ -90,7 +90,7 @@ class Writer:
 
     def _write_alone(self, batch: Batch, future: Future[int]) -> None:
         try:
-            future.set_result(self._store.write(batch))
+            future.set_result(self.store.write(batch))
         except Exception as err:  # whoever put it shall hear of it, and the thread shall go on
             future.set_exception(err)
 
