@@ -59,6 +59,8 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
         yield run.safe_until_ms
+        if run.started_ms >= snapshot.now_ms:
+            yield snapshot.now_ms + 1
         if run.job.lifetime_ms is not None:
             yield max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms)
 

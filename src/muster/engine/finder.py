@@ -367,9 +367,12 @@ class Finder:
         return tasks is not None
 
     def _is_apart(self, units: list[Unit]) -> bool:
-        """Whether no promise counts on the nodes that they leave: then each room changes just by what they leave."""
+        """Whether no promise counts on nodes of those who leave: then each room changes just by what they leave.
+
+        Of all their nodes: where a promise counts on one of them to be gone by then, it is gone from the others too.
+        """
         promised = {task.node for it in self.horizon.promised.values() for task in it.reservation.tasks}
-        return promised.isdisjoint(task.node for unit in units for task in unit.tasks)
+        return promised.isdisjoint(task.node for unit in units for task in unit.run.tasks)
 
     def _beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone, in the way of no promise."""

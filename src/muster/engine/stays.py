@@ -338,8 +338,11 @@ class Stays(Present):
 
     def next_movable_ms(self) -> int:
         """Until when nobody else of the snapshot turns movable, or may give way."""
-        starts_now = bool((self.resident.table.cells[runs.STARTED, : self._base] >= self.now_ms).any())
-        return self.now_ms + 1 if starts_now else min(self.outlived_from(), default=NEVER_MS)
+        return self.now_ms + 1 if self.has_just_started() else min(self.outlived_from(), default=NEVER_MS)
+
+    def has_just_started(self) -> bool:
+        """Whether anyone of the snapshot started at this very moment."""
+        return bool((self.resident.table.cells[runs.STARTED, : self._base] >= self.now_ms).any())
 
     @cached_property
     def lowest_class(self) -> int:

@@ -58,6 +58,8 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round
         return
     if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
+    if horizon.stays.has_just_started():
+        yield snapshot.now_ms + 1  # nobody gives way at the very moment of its start
     yield from horizon.stays.outlived_from()
 
 
