@@ -12,6 +12,7 @@ import os
 import random
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -84,16 +85,23 @@ def _children(pid: int) -> list[int]:
 
 
 def _kill_one(site: Site, chance: random.Random) -> list[str]:
-    """Kill a supervisor, if there is one; the job of its task."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    """Kill a supervisor, if there is one; the job of its task. It goes on to the next one unless it is held."""
+    found = [record for _, record in _records(site) if started(record["pid"]) == record["started"]]
+    if not found:
+        return []
+    pid = chance.choice(found)["pid"]
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        held = [path.parts[-3].rpartition(".")[0] for path, record in _records(site) if record["pid"] == pid]
+        os.kill(pid, signal.SIGKILL)
+        return held
+    return []
+
+
+def _records(site: Site) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Of every task that began and whose end nobody wrote down."""
     for path in sorted(site.folder.glob("*/live/*/*/record.json")):
         with suppress(FileNotFoundError):
             record = json.loads(path.read_text())
-            if record and started(record["pid"]) == record["started"]:
-                found.append((path.parts[-3].rpartition(".")[0], record))
-    if not found:
-        return []
-    job, record = chance.choice(found)
-    with suppress(ProcessLookupError):
-        os.kill(record["pid"], signal.SIGKILL)
-    return [job]
+            if record and not path.with_name("end.json").exists():
+                yield path, record

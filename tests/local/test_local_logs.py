@@ -54,9 +54,13 @@ def test_one_task_of_several_can_be_named(site: Site, client: Client) -> None:
 
 
 def test_who_follows_sees_lines_as_they_come_whoever_restarts(site: Site, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    (name,) = site.submit(job(f"echo one; read line < {gate}; echo two; read line < {gate}; echo three"))
+    first, second = (
+        tmp_path / "first",
+        tmp_path / "second",
+    )  # one gate could open twice while its writer is slow to leave
+    os.mkfifo(first)
+    os.mkfifo(second)
+    (name,) = site.submit(job(f"echo one; read line < {first}; echo two; read line < {second}; echo three"))
 
     async def follow() -> list[str]:
         seen = []
@@ -65,10 +69,10 @@ def test_who_follows_sees_lines_as_they_come_whoever_restarts(site: Site, tmp_pa
                 seen.append(text)
                 if text == "one\n":
                     await asyncio.to_thread(site.agents["desk"].end, signal.SIGKILL)
-                    await asyncio.to_thread(gate.write_text, "go\n")
+                    await asyncio.to_thread(first.write_text, "go\n")
                     await asyncio.to_thread(site.agents["desk"].start)
                 if text == "two\n":
-                    await asyncio.to_thread(gate.write_text, "go\n")
+                    await asyncio.to_thread(second.write_text, "go\n")
         return seen
 
     assert asyncio.run(follow()) == ["one\n", "two\n", "three\n"]

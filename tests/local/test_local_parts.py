@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -266,6 +269,93 @@ def supervised(*folders: Path) -> list[subprocess.Popen[bytes]]:
     return [
         subprocess.Popen([sys.executable, "-I", "-S", "-c", program, str(SOURCES), str(folder)]) for folder in folders
     ]
+
+
+class Launched:
+    """A launcher process, seen from its agent's end of the wire."""
+
+    def __init__(self) -> None:
+        self.wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.wire.settimeout(PATIENCE_S)
+        program = "import sys; sys.path.insert(0, sys.argv[1]); from muster.local.launcher import main; main()"
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", program, str(SOURCES), "1024"], stdin=theirs.fileno()
+            )
+
+    def __enter__(self) -> Launched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wire.close()
+        assert self.process.wait(PATIENCE_S) == 0
+
+    def start(self, folder: Path) -> int:
+        """Have the task of a folder run; a descriptor of its supervisor."""
+        self.wire.send(os.fsencode(folder))
+        said, (descriptor,), _, _ = socket.recv_fds(self.wire, 1 << 16, 1)
+        assert os.fsdecode(said) == str(folder)
+        return descriptor
+
+    def until_over(self, folder: Path) -> tuple[int, records.Body]:
+        """Who ran the task, and how it ended."""
+        said, descriptors, _, _ = socket.recv_fds(self.wire, 1 << 16, 1)
+        assert (os.fsdecode(said), descriptors) == (str(folder), [])
+        record, end = (records.read(str(folder), name) for name in (records.RECORD, records.END))
+        assert record is not None
+        assert end is not None
+        return record["pid"], end
+
+    def run(self, folder: Path) -> tuple[int, records.Body]:
+        """The same, from its start on."""
+        os.close(self.start(folder))
+        return self.until_over(folder)
+
+
+def test_a_supervisor_takes_one_task_after_another_and_leaves_with_its_launcher(tmp_path: Path) -> None:
+    with Launched() as launched:
+        first, end = launched.run(ordered(tmp_path / "first", ["sh", "-c", "exit 3"]))
+        assert end["code"] == 3
+        watching = launched.start(ordered(tmp_path / "second", ["sh", "-c", "kill -SEGV $$"]))
+        second, end = launched.until_over(tmp_path / "second")
+        assert (second, end["signal"]) == (first, signal.SIGSEGV)
+
+    assert select.select([watching], [], [], PATIENCE_S)[0] == [watching]  # it has ended
+    os.close(watching)
+
+
+def test_two_tasks_at_once_have_a_supervisor_each(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with Launched() as launched:
+        os.close(launched.start(ordered(tmp_path / "long", ["sh", "-c", f"read line < {gate}"])))
+        other, _ = launched.run(ordered(tmp_path / "short", ["true"]))
+        gate.write_text("go\n")
+        assert launched.until_over(tmp_path / "long")[0] != other
+
+
+def test_a_supervisor_that_is_killed_while_it_is_free_is_replaced(tmp_path: Path) -> None:
+    with Launched() as launched:
+        watching = launched.start(ordered(tmp_path / "first", ["true"]))
+        first, _ = launched.until_over(tmp_path / "first")
+        signal.pidfd_send_signal(watching, signal.SIGKILL)
+        assert select.select([watching], [], [], PATIENCE_S)[0] == [watching]
+        os.close(watching)
+        second, end = launched.run(ordered(tmp_path / "second", ["true"]))
+
+    assert second != first
+    assert end["code"] == 0
+
+
+def test_who_is_told_to_end_too_late_does_not_end_the_next_task(tmp_path: Path) -> None:
+    with Launched() as launched:
+        watching = launched.start(ordered(tmp_path / "first", ["true"]))
+        launched.until_over(tmp_path / "first")
+        signal.pidfd_send_signal(watching, signal.SIGTERM)
+        os.close(watching)
+        _, end = launched.run(ordered(tmp_path / "second", ["sh", "-c", "exit 3"]))
+
+    assert (end["how"], end["code"]) == ("exited", 3)
 
 
 def test_where_there_is_no_control_group_memory_is_watched(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """A small process that forks supervisors: it has imported little, so a fork costs a fraction of a millisecond.
 
 It is told a folder and answers with a descriptor of the supervisor's process, by which the agent learns of its end,
-whoever its parent is by then. It ends with its agent; supervisors stay.
+whoever its parent is by then. A supervisor whose task is over says so and is given the next folder: of what a task
+costs, a new process and the pages it makes its own are half. The agent is told the folder of a task that is over
+without a descriptor. The launcher ends with its agent; supervisors stay until their task is over.
 
 Standard library only.
 """
@@ -11,13 +13,18 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import select
 import signal
 import socket
 import sys
+import time
 
 from muster.local import supervisor
 
-LONGEST = 1 << 16  # bytes of a message: paths are shorter
+LONGEST = supervisor.LONGEST
+MOST_IDLE, IDLE_S = 32, 2.0  # supervisors that are kept for the next task, and for how long
+
+_EVERY_FILE = 1 << 30
 
 
 def prepare() -> None:
@@ -30,16 +37,111 @@ def prepare() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, supervisor.HELD_BACK)  # none reaches a supervisor before it listens
 
 
-def serve(wire: socket.socket) -> None:
-    """Fork a supervisor for every folder that is named, until nobody is there to name one."""
-    prepare()
-    while folder := wire.recv(LONGEST):
-        pid = os.fork()
-        if pid == 0:
-            wire.close()
-            _detach()
-            supervisor.main(os.fsdecode(folder))
-        _answer(wire, pid, folder)
+class Hand:
+    """A supervisor, and the task that it has, if it has one."""
+
+    def __init__(self, pid: int, wire: socket.socket, folder: bytes) -> None:
+        self.pid = pid
+        self.wire = wire
+        self.folder = folder
+        self.idle_since = 0.0
+
+
+class Desk:
+    """Who runs, and who is free."""
+
+    def __init__(self, wire: socket.socket, files: int | None = None) -> None:
+        self._wire = wire
+        self._files = files
+        self._hands: dict[int, Hand] = {}
+        self._idle: list[Hand] = []  # who was busy last comes last, and first again
+        self._poll = select.poll()
+        self._poll.register(wire, select.POLLIN)
+
+    def serve(self) -> None:
+        """See to every folder that is named, until nobody is there to name one."""
+        while True:
+            ready = {file for file, _ in self._poll.poll(1000 * IDLE_S if self._idle else None)}
+            for file in ready - {self._wire.fileno()}:  # before anybody of them is asked for more, or let go
+                self._hear(self._hands[file])
+            if self._wire.fileno() in ready:
+                folder = self._wire.recv(LONGEST)
+                if not folder:
+                    return
+                self._start(folder)
+            self._dismiss()
+
+    def _start(self, folder: bytes) -> None:
+        self._answer(self._taken(folder) or self._forked(folder))
+
+    def _taken(self, folder: bytes) -> Hand | None:
+        """Somebody who is free and takes it."""
+        while self._idle:
+            hand = self._idle[-1]
+            try:
+                hand.wire.send(folder, socket.MSG_NOSIGNAL)
+            except OSError:  # it was killed
+                self._let_go(hand)
+                continue
+            hand.folder = folder
+            return self._idle.pop()
+        return None
+
+    def _forked(self, folder: bytes) -> Hand:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                self._become_supervisor(theirs, folder)
+        hand = self._hands[ours.fileno()] = Hand(pid, ours, folder)
+        self._poll.register(ours, select.POLLIN)
+        return hand
+
+    def _become_supervisor(self, wire: socket.socket, folder: bytes) -> None:
+        """What the child does: it never returns. It has no file of anybody else's."""
+        kept = wire.fileno()
+        os.closerange(3, kept)
+        os.closerange(kept + 1, _EVERY_FILE)
+        _detach()
+        if self._files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        supervisor.main(os.fsdecode(folder), wire)
+
+    def _answer(self, hand: Hand) -> None:
+        try:
+            descriptor = os.pidfd_open(hand.pid)
+        except ProcessLookupError:  # it has ended already
+            self._wire.send(hand.folder)
+            return
+        try:
+            socket.send_fds(self._wire, [hand.folder], [descriptor])
+        finally:
+            os.close(descriptor)
+
+    def _hear(self, hand: Hand) -> None:
+        """A supervisor is free; or gone, which the agent sees for itself."""
+        try:
+            said = hand.wire.recv(LONGEST)
+        except OSError:
+            said = b""
+        if not said:
+            self._let_go(hand)
+            return
+        self._wire.send(hand.folder)
+        hand.folder, hand.idle_since = b"", time.monotonic()
+        self._idle.append(hand)
+
+    def _dismiss(self) -> None:
+        """Those who were free for long, and those who are too many, may go."""
+        while self._idle and (len(self._idle) > MOST_IDLE or time.monotonic() - self._idle[0].idle_since >= IDLE_S):
+            self._let_go(self._idle[0])
+
+    def _let_go(self, hand: Hand) -> None:
+        self._poll.unregister(hand.wire)
+        del self._hands[hand.wire.fileno()]
+        if hand in self._idle:
+            self._idle.remove(hand)
+        hand.wire.close()
 
 
 def _detach() -> None:
@@ -51,29 +153,16 @@ def _detach() -> None:
     os.close(nothing)
 
 
-def _answer(wire: socket.socket, pid: int, folder: bytes) -> None:
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:  # it has ended already
-        wire.send(folder)
-        return
-    try:
-        socket.send_fds(wire, [folder], [descriptor])
-    finally:
-        os.close(descriptor)
-
-
 def main() -> None:
     """The launcher's life: its wire is its standard input.
 
-    Its agent may have very many files open; tasks may have as many as the agent could before.
+    Its agent and itself may have very many files open; tasks may have as many as the agent could before.
     """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), hard))
     for name in [name for name in os.environ if name.startswith("MUSTER_")]:  # a token is none of a task's business
         del os.environ[name]
     with socket.socket(fileno=os.dup(0)) as wire:
+        prepare()
         try:
-            serve(wire)
+            Desk(wire, int(sys.argv[2])).serve()
         except (BrokenPipeError, ConnectionResetError):
             sys.exit(0)  # the agent is gone

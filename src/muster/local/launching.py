@@ -118,7 +118,8 @@ class Launcher:
             self._asked.pop(folder, None)
             if descriptors:
                 self._watch(folder, descriptors[0])
-            else:
+            else:  # its task is over; the supervisor may have another one by now
+                self._unwatch(folder)
                 self._loop.call_soon(self._ended, folder)
         self._ask()
 

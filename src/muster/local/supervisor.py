@@ -3,7 +3,7 @@
 The record is made before the task's program runs, the end once all of its processes are gone. In between the
 supervisor alone enforces time and memory limits, sends TERM with a notice and KILL after the grace, and tells of a
 change of width. The agent asks for these by signals: TERM (there is a `stop.json`), WINCH (passed on). A supervisor
-that is killed takes its task with it.
+that is killed takes its task with it. One whose task is over may be given another.
 
 Standard library only.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import socket
 import sys
 import time
 from contextlib import suppress
@@ -21,6 +22,7 @@ from muster.local import records
 from muster.local.memory import Group, inside
 from muster.local.processes import BOOT, adopt_orphans, descendants, die_with_parent, kill_all, resident, started
 
+LONGEST = 1 << 16  # bytes of a message: paths are shorter
 WATCH_EVERY_S = 0.2  # how much memory a task holds, where no control group does
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # exit codes, as shells have them
 
@@ -48,23 +50,27 @@ class Ending:
         self.kill_at = kill_at
 
 
-def supervise(folder: str) -> None:
-    """Run the task of a folder, unless somebody else does or did. Whoever forked us holds back the signals we hear."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    adopt_orphans()
+def supervise(folder: str) -> bool:
+    """Run the task of a folder, unless somebody else does or did; whether we are good for another one.
+
+    Whoever forked us holds back the signals we hear.
+    """
     order = records.read(folder, records.ORDER)
     if order is None:  # the agent forgot the task meanwhile
-        return
+        return True
     pid = os.getpid()
     record = {"pid": pid, "started": started(pid), "boot": BOOT, "began": time.time()}
     if not records.claim(folder, records.RECORD, record):
-        return
+        return True
+    is_sound = True
     try:
         end = Task(folder, order).run()
     except Exception as err:  # a full disk, a folder that is gone: it must be known that the task did not end by itself
         end = {"how": LOST, "message": f"its supervisor failed: {err!r}"}
+        is_sound = False
         _kill_descendants()
     records.write(folder, records.END, {"ended": time.time(), **end})
+    return is_sound
 
 
 class Task:
@@ -202,7 +208,9 @@ class Task:
 
     def _stop(self) -> None:
         """The agent wants the task to end; told twice, the shorter grace counts."""
-        asked = records.read(self._folder, records.STOP) or {}
+        asked = records.read(self._folder, records.STOP)
+        if asked is None:  # it was meant for the task that we had before
+            return
         self._end(STOPPED, str(asked.get("reason", "stopped")), float(asked.get("grace", 0.0)))
 
     def _end(self, how: str, reason: str, grace_s: float) -> None:
@@ -272,11 +280,23 @@ def _kill_descendants() -> None:
             return
 
 
-def main(folder: str) -> None:
-    """The life of a supervisor process."""
+def _next(wire: socket.socket) -> str:
+    """Say that we are free, and wait for the folder of another task; nothing if there will be none."""
+    try:
+        wire.send(b"free", socket.MSG_NOSIGNAL)
+        return os.fsdecode(wire.recv(LONGEST))
+    except OSError:
+        return ""
+
+
+def main(folder: str, wire: socket.socket | None = None) -> None:
+    """The life of a supervisor process: one task, and then those that it hears of by the wire until that is closed."""
     code = 1
     try:
-        supervise(folder)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        adopt_orphans()
+        while folder and supervise(folder):
+            folder = "" if wire is None else _next(wire)
         code = 0
     finally:
         sys.stdout.flush()
