@@ -24,8 +24,6 @@ from muster.local import supervisor
 LONGEST = supervisor.LONGEST
 MOST_IDLE, IDLE_S = 32, 2.0  # supervisors that are kept for the next task, and for how long
 
-_EVERY_FILE = 1 << 30
-
 
 def prepare() -> None:
     """Make this process one that supervisors can be forked from."""
@@ -92,16 +90,16 @@ class Desk:
         with theirs:
             pid = os.fork()
             if pid == 0:
-                self._become_supervisor(theirs, folder)
+                self._become_supervisor(ours, theirs, folder)
         hand = self._hands[ours.fileno()] = Hand(pid, ours, folder)
         self._poll.register(ours, select.POLLIN)
         return hand
 
-    def _become_supervisor(self, wire: socket.socket, folder: bytes) -> None:
-        """What the child does: it never returns. It has no file of anybody else's."""
-        kept = wire.fileno()
-        os.closerange(3, kept)
-        os.closerange(kept + 1, _EVERY_FILE)
+    def _become_supervisor(self, ours: socket.socket, wire: socket.socket, folder: bytes) -> None:
+        """What the child does: it never returns. It has no file of anybody else's: who waits for their ends would wait
+        for ours as well."""
+        for other in (self._wire, ours, *(hand.wire for hand in self._hands.values())):
+            os.close(other.fileno())
         _detach()
         if self._files is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
