@@ -73,10 +73,10 @@ class Horizon:
         self.measure = measure_of(snapshot)
         self.now: Rooms = {name: state.room for name, state in snapshot.nodes.items()}
         self.promised: dict[str, Promised] = {}
-        self.line = sorted(snapshot.running, key=_by_end)
-        self.movable = [run for run in self.line if self._is_movable(run)]
+        self._line = sorted(snapshot.running, key=_by_end)
+        self.movable = [run for run in self._line if self._is_movable(run)]
         self.may_give_way: dict[str, list[Running]] = {}
-        for run in self.line:
+        for run in self._line:
             if self._may_give_way(run):
                 self.may_give_way.setdefault(run.job.queue, []).append(run)
 
@@ -91,18 +91,18 @@ class Horizon:
         other.measure = self.measure
         other.now = self.now.copy()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
-        other.line = list(self.line)
+        other._line = list(self._line)
         other.movable = list(self.movable)
         other.may_give_way = {queue: list(runs) for queue, runs in self.may_give_way.items()}
         for run, tasks in victims:
             other.leave(other.now, run.job, tasks)
-            other.line.remove(run)
+            other._line.remove(run)
             other.movable.remove(run)
             if self._may_give_way(run):
                 other.may_give_way[run.job.queue].remove(run)
             if left := tuple(task for task in run.tasks if task not in tasks):
                 narrower = replace(run, tasks=left)
-                insort(other.line, narrower, key=_by_end)
+                insort(other._line, narrower, key=_by_end)
                 other.movable.append(narrower)
                 if self._may_give_way(narrower):
                     other.may_give_way.setdefault(run.job.queue, []).append(narrower)
@@ -119,7 +119,7 @@ class Horizon:
 
     def started(self, run: Running) -> None:
         """A job took room on a span of ours: it stays until its end."""
-        insort(self.line, run, key=_by_end)
+        insort(self._line, run, key=_by_end)
 
     # -- what others may use ---------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class Horizon:
         guessed.sort(key=lambda stay: (stay.end_ms, stay.run.job.key))
         ends = sorted(it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS)
         line = merge(
-            ((stay.end_ms, stay) for stay in self.stated()),
+            ((stay.end_ms, stay) for stay in self._stated()),
             ((stay.end_ms, stay) for stay in guessed),
             ((end_ms, None) for end_ms in ends),
             key=lambda entry: entry[0],
@@ -230,18 +230,18 @@ class Horizon:
 
     # -- ends ------------------------------------------------------------------------------------------
 
-    def stated(self) -> Iterator[Stay]:
+    def _stated(self) -> Iterator[Stay]:
         """Those whose end someone stated and who are not over it, first end first."""
-        first = bisect_right(self.line, self.now_ms, key=lambda run: run.end_ms)
-        for place in range(first, len(self.line)):
-            run = self.line[place]
+        first = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
+        for place in range(first, len(self._line)):
+            run = self._line[place]
             if run.end_ms == NEVER_MS:
                 return
             yield Stay(run=run, end_ms=run.end_ms, is_stated=True)
 
     def next_stated_end(self) -> Stay | None:
         """The first of those who run whose end was stated and is still to come."""
-        return next(self.stated(), None)
+        return next(self._stated(), None)
 
     def guessed(self) -> list[Stay]:
         """Those whose end nobody knows, or who overran it, first guess first.
@@ -249,12 +249,12 @@ class Horizon:
         They have as long to go as they have run, at least 10 minutes; counted in steps of 10 s, so that a
         reservation does not move with every tick of the clock.
         """
-        overran = bisect_right(self.line, self.now_ms, key=lambda run: run.end_ms)
-        unknown = bisect_right(self.line, NEVER_MS - 1, key=lambda run: run.end_ms)
+        overran = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
+        unknown = bisect_right(self._line, NEVER_MS - 1, key=lambda run: run.end_ms)
         now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
         stays = [
             Stay(run=run, end_ms=now_ms + max(now_ms - run.started_ms, self.policy.unknown_end_ms), is_stated=False)
-            for run in (*self.line[:overran], *self.line[unknown:])
+            for run in (*self._line[:overran], *self._line[unknown:])
         ]
         return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
 
@@ -274,7 +274,7 @@ class Horizon:
         order = sorted(self.promised.values(), key=lambda it: it.order)
         for it in order:
             moment_ms, rooms = it.reservation.start_ms, self.now.copy()
-            for stay in self.stated():
+            for stay in self._stated():
                 if stay.end_ms > moment_ms:
                     break
                 self.leave(rooms, stay.run.job, stay.run.tasks)

@@ -59,8 +59,6 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
         yield run.safe_until_ms
-        if run.started_ms >= snapshot.now_ms:
-            yield snapshot.now_ms + 1
         if run.job.lifetime_ms is not None:
             yield max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms)
 
@@ -81,37 +79,16 @@ def _moving_reservations(
     order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
     if are_firm and order.is_by_arrival:
         return
-    # Guesses move away with time. That changes their order, what a bounded job may pass, and where several promises
-    # leave room for each other.
+    # Guesses move away with time. That changes their order among each other while some are at their least, their
+    # order against ends that were stated, and what a bounded job may pass.
+    since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
+    is_moving = any(stay.run.started_ms >= since_ms for stay in horizon.guessed()) or next_end is not None
     bounded = any(it.reason is Reason.WOULD_DELAY and it.facts["runs"] is not None for it in waiting)
-    if not are_firm and (bounded or len(horizon.promised) > 1):
+    if not are_firm and (is_moving or bounded):
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
-    elif not are_firm:
-        (only,) = horizon.promised.values()
-        yield from _changes_of_order(snapshot, horizon, only.reservation.start_ms)
     # With time somebody else's turn may come first, and with it the reservation.
     if sum(bool(state.lanes) for state in snapshot.queues) > 1 and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
-
-
-def _changes_of_order(snapshot: Snapshot, horizon: Horizon, until_ms: int) -> Iterator[int]:
-    """A guess for a moment up to some comes to lie at an end that is known, or begins to move twice as fast as time; or
-    a lifetime ends by then."""
-    step_ms, least_ms = snapshot.policy.reestimate_ms, snapshot.policy.unknown_end_ms
-    expiries = [
-        max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms)
-        for run in horizon.line
-        if run.job.lifetime_ms is not None
-    ]
-    ahead = [moment_ms for moment_ms in expiries if moment_ms > snapshot.now_ms]
-    yield from (moment_ms for moment_ms in ahead if moment_ms <= until_ms)
-    for stay in (stay for stay in horizon.guessed() if stay.end_ms <= until_ms):
-        started_ms = stay.run.started_ms
-        yield _next(started_ms + least_ms, step_ms)
-        for end_ms in (*ahead, *(other.end_ms for other in horizon.stated())):
-            if end_ms >= stay.end_ms:
-                since_ms = min(end_ms - least_ms, -(-(end_ms + started_ms) // 2))
-                yield max(-(-since_ms // step_ms) * step_ms, _next(snapshot.now_ms, step_ms))
 
 
 def _reaching_guesses(policy: Policy, horizon: Horizon) -> Iterator[int]:

@@ -247,6 +247,11 @@ class Stays(Present):
         first_ms = int(self.ends.moments[self.ends.stated].min(initial=NEVER_MS))
         return first_ms if first_ms < NEVER_MS else None
 
+    def has_guess_since(self, started_ms: int) -> bool:
+        """Whether anyone whose end is a guess started then or later."""
+        rows = self.ends.rows[~self.ends.stated]
+        return bool((self.column(runs.STARTED, rows) >= started_ms).any())
+
     def guesses_reach(self, moment_ms: int) -> int | None:
         """When the first guess that lies before a moment comes to lie there; None if there is none."""
         is_before = ~self.ends.stated & (self.ends.moments < moment_ms)
@@ -255,30 +260,6 @@ class Stays(Present):
         started_ms = int(self.column(runs.STARTED, self.ends.rows[is_before]).min())
         since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
         return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
-
-    def guesses_change_order(self, until_ms: int) -> int | None:
-        """The first mark at which guesses for moments up to some could come to lie otherwise, among each other or among
-        ends that are known; None if there is none.
-
-        While it is young an attempt's guess moves as fast as time, from then on twice as fast. Lifetimes that end count
-        as ends: whoever has a right over a job counts on that instead of the guess.
-        """
-        step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
-        rows, moments, stated = self.ends
-        guesses = (~stated & (moments <= until_ms)).nonzero()[0]
-        guesses, started = moments[guesses], self.column(runs.STARTED, rows[guesses])
-        lifetime, protected = self.column(runs.LIFETIME, rows), self.column(runs.PROTECTED, rows)
-        expiry = np.maximum(self.column(runs.STARTED, rows) + lifetime, protected)
-        expiry = expiry[(lifetime != NONE) & (expiry > self.now_ms)]
-        fixed = np.sort(np.concatenate([moments[stated], expiry]))
-        place = np.searchsorted(fixed, guesses)
-        is_ahead = place < len(fixed)
-        met, since = fixed[place[is_ahead]], started[is_ahead]
-        met = np.minimum(met - least_ms, -(-(met + since) // 2))
-        met = np.maximum(-(-met // step_ms) * step_ms, self.now_ms - self.now_ms % step_ms + step_ms)
-        grown = (started + least_ms) // step_ms * step_ms + step_ms
-        moves = np.concatenate([met, grown[grown > self.now_ms], expiry[expiry <= until_ms]])
-        return int(moves.min()) if len(moves) else None
 
     def guessed_on(self, nodes: Iterable[str]) -> list[tuple[int, set[str]]]:
         """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are."""
@@ -338,11 +319,8 @@ class Stays(Present):
 
     def next_movable_ms(self) -> int:
         """Until when nobody else of the snapshot turns movable, or may give way."""
-        return self.now_ms + 1 if self.has_just_started() else min(self.outlived_from(), default=NEVER_MS)
-
-    def has_just_started(self) -> bool:
-        """Whether anyone of the snapshot started at this very moment."""
-        return bool((self.resident.table.cells[runs.STARTED, : self._base] >= self.now_ms).any())
+        starts_now = bool((self.resident.table.cells[runs.STARTED, : self._base] >= self.now_ms).any())
+        return self.now_ms + 1 if starts_now else min(self.outlived_from(), default=NEVER_MS)
 
     @cached_property
     def lowest_class(self) -> int:

@@ -58,8 +58,6 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round
         return
     if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
-    if horizon.stays.has_just_started():
-        yield snapshot.now_ms + 1  # nobody gives way at the very moment of its start
     yield from horizon.stays.outlived_from()
 
 
@@ -81,17 +79,12 @@ def _moving_reservations(
     order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
     if are_firm and order.is_by_arrival:
         return
-    # Guesses move away with time. That changes their order, what a bounded job may pass, and where several promises,
-    # or widths at promised moments, leave room for each other.
-    if not are_firm:
-        is_alone = len(horizon.promised) == 1 and horizon.spare is None and horizon.withheld is None
-        if said.bounded or not is_alone:
-            yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
-        else:
-            (only,) = horizon.promised.values()
-            changes_ms = horizon.stays.guesses_change_order(only.reservation.start_ms)
-            if changes_ms is not None:
-                yield changes_ms
+    # Guesses move away with time. That changes their order among each other while some are at their least, their
+    # order against ends that were stated, and what a bounded job may pass.
+    since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
+    is_moving = next_end is not None or horizon.stays.has_guess_since(since_ms)
+    if not are_firm and (is_moving or said.bounded):
+        yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
     if lines.queues_in_line() > 1 and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
