@@ -398,9 +398,10 @@ class Horizon:
         if not fragile:
             return []
         found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks})
+        expiries = self.stays.expiries(np.array([row for row, _ in found], np.int64)).tolist()  # of those who overtook
         return [
-            Leaver(row, nodes, overtook.get(row, ()), self.stays.expiry_ms(row) if row in overtook else NEVER_MS)
-            for row, nodes in found
+            Leaver(row, nodes, overtook.get(row, ()), expiry_ms)
+            for (row, nodes), expiry_ms in zip(found, expiries, strict=True)
         ]
 
     def _recall(self, order: list[Promised]) -> bool:

@@ -212,21 +212,17 @@ class Stays(Present):
             if job.id in jobs:
                 is_seen |= rows[guesses] == row
         is_seen &= lifetime >= 0
-        guesses, lifetime = guesses[is_seen], lifetime[is_seen]
-        expiry = np.maximum(
-            self.column(runs.STARTED, rows[guesses]) + lifetime, self.column(runs.PROTECTED, rows[guesses])
-        )
+        guesses = guesses[is_seen]
+        expiry = self.expiries(rows[guesses])
         is_sooner = (expiry > self.now_ms) & (expiry < moments[guesses])
         moments = moments.copy()
         moments[guesses[is_sooner]] = expiry[is_sooner]
         return Ends(rows, moments, stated)
 
-    def expiry_ms(self, row: int) -> int:
-        """From when on an attempt that has a lifetime may be evicted."""
-        started, lifetime, protected = (
-            int(self.column(column, np.array([row]))[0]) for column in (runs.STARTED, runs.LIFETIME, runs.PROTECTED)
-        )
-        return max(started + lifetime, protected)
+    def expiries(self, rows: Ints) -> Ints:
+        """From when on those in these rows may be evicted; they have lifetimes."""
+        expired: Ints = self.column(runs.STARTED, rows) + self.column(runs.LIFETIME, rows)
+        return np.maximum(expired, self.column(runs.PROTECTED, rows))
 
     def _is_within(self, rights: Rights | None, rows: Ints) -> Flags:
         if rights is None:

@@ -48,7 +48,7 @@ class Hand:
 class Desk:
     """Who runs, and who is free."""
 
-    def __init__(self, wire: socket.socket, files: int | None = None) -> None:
+    def __init__(self, wire: socket.socket, files: int) -> None:
         self._wire = wire
         self._files = files
         self._hands: dict[int, Hand] = {}
@@ -101,8 +101,7 @@ class Desk:
         for other in (self._wire, ours, *(hand.wire for hand in self._hands.values())):
             os.close(other.fileno())
         _detach()
-        if self._files is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         supervisor.main(os.fsdecode(folder), wire)
 
     def _answer(self, hand: Hand) -> None:
