@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import a_job, a_world
 
+from muster.engine.crowd import Crowd
 from muster.engine.kernels.hunger import is_less
 from muster.engine.roll import Roll
 from muster.model.after import After
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request
 from muster.model.retries import Retries
+from muster.model.snapshot import Lane
 
 PROFILES = [
     Profile(groups=(TaskGroup(name="g", min=1, initial=1, max=1, request=Request.of({"cpu": 1000 * cores})),))
@@ -56,6 +60,64 @@ def test_property_a_roll_holds_its_lanes_in_order_whoever_comes_and_goes(steps: 
             if job.queue == queue:
                 lanes.setdefault((job.profile, job.priority), []).append(job)
         assert {(lane.profile, lane.jobs[0].priority): list(lane.jobs) for lane in roll.lanes_of(queue)} == lanes
+
+
+@given(
+    st.lists(JOBS, max_size=12, unique_by=lambda job: job.id),
+    st.lists(JOBS, min_size=1, max_size=30, unique_by=lambda job: job.id),
+    st.lists(st.integers(0, 1000), max_size=40),
+)
+def test_property_a_crowd_stands_in_line_as_if_each_had_come_by_itself(
+    before: list[Job], crowd: list[Job], leaving: list[int]
+) -> None:
+    one_by_one, together = Roll(), Roll()
+    for job in before:
+        one_by_one.add(job)
+        together.add(job)
+    there = {job.id: job for job in before}
+    new = [job for job in crowd if job.id not in there]
+    for job in new:
+        one_by_one.add(job)
+        there[job.id] = job
+    if new:
+        together.add_all(crowd_of(new))
+    for place in leaving:
+        if there:
+            gone = sorted(there)[place % len(there)]
+            del there[gone]
+            one_by_one.remove(gone)
+            together.remove(gone)
+    assert together.row_of.keys() == there.keys()
+    assert together.waiting_with().tolist()[: len(PROFILES)] == one_by_one.waiting_with().tolist()[: len(PROFILES)]
+    for queue in "xyz":
+        assert {lane_key(lane): lane for lane in together.lanes_of(queue)} == {
+            lane_key(lane): lane for lane in one_by_one.lanes_of(queue)
+        }
+    # Where ranks are worked out, they are in order.
+    columns = together.columns()
+    ranks = [
+        (job.submit_ms, int(columns.rank[row]), (job.submit_ms, job.number, job.key))
+        for job in there.values()
+        if columns.rank[row := together.row_of[job.id]]
+    ]
+    assert [age for *_, age in sorted(ranks)] == sorted(age for *_, age in ranks)
+
+
+def crowd_of(jobs: list[Job]) -> Crowd:
+    """The same jobs, in columns."""
+    crowd, likes = Crowd(), dict[Job, int]()
+    for job in jobs:
+        like = replace(job, id="", submit_ms=0, number=0)
+        if like not in likes:
+            likes[like] = crowd.is_like(like)
+        crowd.add(likes[like], job.id, job.submit_ms, job.number)
+    assert list(crowd.jobs()) == jobs
+    return crowd
+
+
+def lane_key(lane: Lane) -> tuple[Profile, int]:
+    """What tells lanes of a queue apart here."""
+    return lane.profile, lane.jobs[0].priority
 
 
 @given(st.permutations(range(12)))

@@ -1,15 +1,12 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
-One row per job; a lane links the rows of one queue with the same profile, class and priority, oldest first; where run
-times decide who comes first, of the same run time too, and always of the same service attained: so the first of a lane
-is never behind its others. State
-keeps the roll as jobs come and go; the kernels of a turn read it and write nothing to it (design.md 13). No job is
-kept as an object: it is made from its row when someone asks, equal to the one that came.
+State keeps the roll as jobs come and go (lined.py); the kernels of a turn read it and write nothing to it
+(design.md 13). No job is kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -20,21 +17,17 @@ import numpy as np
 from muster.engine.carried import Carried
 from muster.engine.columns import Columns, Sight
 from muster.engine.kernels.filling import Roll as RollColumns
-from muster.engine.numbers import Numbers
+from muster.engine.lined import Lined, Rest
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.table import NONE, Table
-from muster.model.after import After
-from muster.model.jobs import Job, Profile
-from muster.model.names import NameKey, name_key
+from muster.engine.table import NONE
+from muster.model.jobs import Job
 from muster.model.resources import Weights
-from muster.model.retries import NO_RETRIES, Retries
+from muster.model.retries import NO_RETRIES
 from muster.model.snapshot import Lane, Snapshot
 from muster.model.width import FREEZING_MS, NORMAL
 
-RANK_STEP = 1 << 20
 _LOOKS = 64
 _ASKED = 256  # names at most of which most nobody needs any more
-_MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
 
 
@@ -44,18 +37,6 @@ class Traits(NamedTuple):
     known_ms: int | None
     lifetime_ms: int | None
     user: str
-
-
-class _Rest(NamedTuple):
-    """What few jobs have, and no decision about a queued job needs."""
-
-    job_set: str
-    expected_ms: int | None
-    time_limit_ms: int | None
-    retries: Retries
-    after: tuple[After, ...]
-    level: int
-    freezing_ms: int
 
 
 class Names:
@@ -81,49 +62,13 @@ class Names:
         return [left.get(row) or ids[row] or "" for row in rows]
 
 
-class Roll:
-    """The queued jobs of all queues. `version` changes with every job that comes or goes, `mix` with their profiles."""
+class Roll(Lined):
+    """The queued jobs of all queues."""
 
     def __init__(self, by_time: bool = False) -> None:
-        self.version = 0
-        self._by_time = by_time
-        self.mix = 0
-        self.row_of: dict[str, int] = {}
-        self.ids: list[str | None] = []
-        self._rest: dict[int, _Rest] = {}
-        self._made: dict[int, Job] = {}
-        self.profiles = Numbers[Profile]()
-        self.queues = Numbers[str]()
-        self.users = Numbers[str]()
-        self._lane_of: dict[tuple[int, int, int, int, int, int], int] = {}
-        self._free_rows: list[int] = []
-        self._free_lanes: list[int] = []
-        self._rows = Table(
-            *("submit", "rank", "lifetime", "known", "user", "next", "number"),
-            narrow=("previous", "lane"),
-            side_by_side=True,
-        )
-        self._lanes = Table(
-            "queue",
-            "profile",
-            "priority_class",
-            "priority",
-            "pace",
-            "attained",
-            "first",
-            "last",
-            "next",
-            "previous",
-            "count",
-        )
-        self._heads = Table("lane")
-        self._waiting = Table("count")  # by profile
-        self._run: tuple[int, int, NameKey, int] = (NONE, NONE, name_key(""), 0)  # who came in order last, and its rank
+        super().__init__(by_time)
         self._asked: list[ref[Names]] = []
-        self._left: list[tuple[int, str]] = []
-        self._newest = NONE
         self._columns: tuple[tuple[int, int, int], RollColumns] | None = None
-        self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
         self._shapes: ShapeTable | None = None
         self.carried = Carried()  # what queues hold, from turn to turn
 
@@ -202,7 +147,7 @@ class Roll:
         assert job_id is not None, f"row {row} is empty"
         lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
         if rest is None:
-            rest = _Rest("", known_ms, None, NO_RETRIES, (), NORMAL, FREEZING_MS)
+            rest = Rest("", known_ms, None, NO_RETRIES, (), NORMAL, FREEZING_MS)
         return Job(
             id=job_id,
             queue=self.queues.names[lanes["queue"][lane]],
@@ -314,177 +259,3 @@ class Roll:
             None if lifetime_ms == NONE else lifetime_ms,
             self.users.names[rows["user"][row]],
         )
-
-    def _is_before(self, row: int, job: Job) -> bool:
-        """Whether the job in that row is older; of one age, their numbers decide, then their names."""
-        rows, job_id = self._rows.cells, self.ids[row]
-        age, own = (rows["submit"][row], rows["number"][row]), (job.submit_ms, job.number)
-        return age < own or (age == own and job_id is not None and name_key(job_id) < job.key)
-
-    def _rows_of(self, lane: int) -> Iterator[int]:
-        row, following = self._lanes.cells["first"][lane], self._rows.cells["next"]
-        while row != NONE:
-            yield row
-            row = following[row]
-
-    # -- writing ---------------------------------------------------------------------------------------
-
-    def queue_number(self, name: str) -> int:
-        """The number of a queue, a new one if it had none."""
-        number = self.queues.number(name)
-        while number >= len(self._heads):
-            self._heads.grow()
-            self._lined_up = (NONE, {})  # a queue without jobs has its place in line too
-        return number
-
-    def add(self, job: Job) -> None:
-        """A job stands in line."""
-        self.version += 1
-        lane = self._lane(job)
-        row = self._free_rows.pop() if self._free_rows else self._rows.grow()
-        if row == len(self.ids):
-            self.ids.append(job.id)
-        else:
-            self.ids[row] = job.id
-        self.row_of[job.id] = row
-        rows, known_ms = self._rows.cells, job.known_ms
-        rows["submit"][row] = job.submit_ms
-        rows["rank"][row] = self._rank(job)
-        rows["number"][row] = job.number
-        rows["lifetime"][row] = NONE if job.lifetime_ms is None else job.lifetime_ms
-        rows["known"][row] = NONE if known_ms is None else known_ms
-        rows["user"][row] = self.users.number(job.user)
-        rows["lane"][row] = lane
-        if job.job_set or job.time_limit_ms is not None or job.retries != NO_RETRIES or job.after or _is_special(job):
-            self._rest[row] = _Rest(
-                job.job_set, job.expected_ms, job.time_limit_ms, job.retries, job.after, job.level, job.freezing_ms
-            )
-        self._link(row, lane, self._before(job, lane))
-        self._count(self._lanes.cells["profile"][lane], 1)
-
-    def remove(self, job_id: str) -> None:
-        """A job left the line."""
-        self.version += 1
-        row = self.row_of.pop(job_id)
-        self._left.append((row, job_id))
-        rows, lanes = self._rows.cells, self._lanes.cells
-        lane, previous, following = rows["lane"][row], rows["previous"][row], rows["next"][row]
-        (rows["next"] if previous != NONE else lanes["first"])[previous if previous != NONE else lane] = following
-        (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
-        self.ids[row] = None
-        self._rest.pop(row, None)
-        self._made.pop(row, None)
-        self._free_rows.append(row)
-        self._count(lanes["profile"][lane], -1)
-        lanes["count"][lane] -= 1
-        if not lanes["count"][lane]:
-            self._close(lane)
-
-    def _count(self, profile: int, change: int) -> None:
-        """So many more (or, below zero, less) wait with a profile."""
-        waiting = self._waiting.cells["count"]
-        before = waiting[profile]
-        waiting[profile] = before + change
-        if not before or not before + change:
-            self.mix += 1
-
-    def rank_those_of(self, submit_ms: int) -> None:
-        """Work out the order, by number and name, of all jobs submitted at one moment."""
-        self._lined_up = (NONE, {})
-        rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
-        numbers = self._rows.cells["number"]
-        found = [(numbers[row], name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
-        for place, (_, _, row) in enumerate(sorted(found), 1):
-            self._rows.cells["rank"][row] = place * RANK_STEP
-
-    def rank_all(self) -> bool:
-        """Work out the order of all jobs of one moment before it is asked for, if that is not too much; whether it was
-        not. Ranks may change on the way: nobody else may read them meanwhile."""
-        rows = np.flatnonzero(self._rows.array("rank")[: len(self._rows)] == 0).tolist()
-        submitted = self._rows.cells["submit"]
-        moments = {submitted[row] for row in rows if self.ids[row] is not None}
-        if len(moments) > _MOMENTS:
-            return False
-        for submit_ms in moments:
-            self.rank_those_of(submit_ms)
-        return True
-
-    def _rank(self, job: Job) -> int:
-        """Jobs that come in order get their rank at once; others when it is first asked for."""
-        submit_ms, number, last, rank = self._run
-        if job.submit_ms > self._newest:
-            self._newest, rank = job.submit_ms, 0
-        elif job.submit_ms != submit_ms or not _is_next(job, number, last):
-            return 0
-        self._run = (job.submit_ms, job.number, job.key, rank + RANK_STEP)
-        return rank + RANK_STEP
-
-    def _before(self, job: Job, lane: int) -> int:
-        """The row of the lane after which the job stands."""
-        last = self._lanes.cells["last"][lane]
-        if last == NONE or self._is_before(last, job):
-            return last
-        before = NONE
-        for row in self._rows_of(lane):  # who comes back is old, and stands near the front
-            if not self._is_before(row, job):
-                break
-            before = row
-        return before
-
-    def _link(self, row: int, lane: int, before: int) -> None:
-        rows, lanes = self._rows.cells, self._lanes.cells
-        following = rows["next"][before] if before != NONE else lanes["first"][lane]
-        rows["previous"][row], rows["next"][row] = before, following
-        (rows["next"] if before != NONE else lanes["first"])[before if before != NONE else lane] = row
-        (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = row
-        lanes["count"][lane] += 1
-
-    def _lane(self, job: Job) -> int:
-        queue, profile = self.queue_number(job.queue), self.profiles.number(job.profile)
-        while profile >= len(self._waiting):
-            new = self._waiting.grow()
-            self._waiting.cells["count"][new] = 0
-        key = (queue, profile, *self._apart(job))
-        if key in self._lane_of:
-            return self._lane_of[key]
-        lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
-        lanes = self._lanes.cells
-        lanes["queue"][lane], lanes["profile"][lane] = queue, profile
-        _, _, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane], lanes["attained"][lane] = key
-        lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
-        lanes["count"][lane] = 0
-        following = self._heads.cells["lane"][queue]
-        lanes["next"][lane] = following
-        if following != NONE:
-            lanes["previous"][following] = lane
-        self._heads.cells["lane"][queue] = lane
-        return lane
-
-    def _apart(self, job: Job) -> tuple[int, int, int, int]:
-        """What tells lanes apart beside queue and profile."""
-        pace = NONE if not self._by_time or job.known_ms is None else job.known_ms
-        return (job.priority_class, job.priority, pace, job.attained)
-
-    def _close(self, lane: int) -> None:
-        """An empty lane is taken out of its queue."""
-        lanes = self._lanes.cells
-        previous, following = lanes["previous"][lane], lanes["next"][lane]
-        if previous != NONE:
-            lanes["next"][previous] = following
-        else:
-            self._heads.cells["lane"][lanes["queue"][lane]] = following
-        if following != NONE:
-            lanes["previous"][following] = previous
-        queue, profile, pace, attained = (lanes[name][lane] for name in ("queue", "profile", "pace", "attained"))
-        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], pace, attained]
-        self._free_lanes.append(lane)
-
-
-def _is_next(job: Job, number: int, last: NameKey) -> bool:
-    """Whether the job comes behind one of its moment that has this number and name."""
-    return job.number > number or (job.number == number and job.key > last)
-
-
-def _is_special(job: Job) -> bool:
-    """Whether its width is served otherwise than most."""
-    return job.level != NORMAL or job.freezing_ms != FREEZING_MS

@@ -52,20 +52,21 @@ class Table:
         """A wide column as an array."""
         return cast(Ints, self._columns[name])
 
-    def grow(self) -> int:
-        """A new row at the end."""
-        if self._size == self._room:
+    def grow(self, rows: int = 1) -> int:
+        """New rows at the end; the number of the first."""
+        first, self._size = self._size, self._size + rows
+        if self._size > self._room:
             old = self._columns
-            self._room *= 2
+            while self._size > self._room:
+                self._room *= 2
             wide, narrow = self._wide.shape, self._narrow.shape
             many = (self._room, wide[1]) if self._is_side_by_side else (wide[0], self._room)
             self._wide = np.full(many, NONE, np.int64)
             self._narrow = np.full((narrow[0], self._room), NONE, np.int32)
             self._open()
             for name, column in old.items():
-                self._columns[name][: self._size] = column
-        self._size += 1
-        return self._size - 1
+                self._columns[name][:first] = column[:first]
+        return first
 
     def copy(self) -> Table:
         """The same columns, to go on by themselves."""

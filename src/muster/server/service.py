@@ -27,7 +27,7 @@ from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.cordons import CORDON, Cordons
-from muster.server.finding import SETTING, classes_in, found_in, reader_of_kept, settings_in
+from muster.server.finding import SETTING, classes_in, found_in, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.logs import Logs
@@ -38,7 +38,8 @@ from muster.server.room import Room
 from muster.server.specs import Specs
 from muster.server.trying import Trials
 from muster.server.turns import News, Turns
-from muster.server.world import Found, World, restored
+from muster.server.unfinished import reader_of_kept
+from muster.server.world import Found, World, ids_of, restored, with_past
 from muster.store.batch import Batch
 from muster.store.errors import AlreadyThere, StoreDown
 from muster.store.forgetting import Ends
@@ -112,8 +113,8 @@ class Service:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
         to know any more to whom jobs that are over gave way."""
         known = {thing.name for thing in found.promises}
-        pending = [job.id for job, past in found.jobs if past.state == "pending" and job.id not in known]
-        alive = {job.id for job, _ in found.jobs} if found.gave_way else set()
+        pending = [job.id for job, past in with_past(found.jobs) if past.state == "pending" and job.id not in known]
+        alive = ids_of(found.jobs) if found.gave_way else set()
         gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
         if pending or gone:
             changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]

@@ -12,7 +12,7 @@ from threading import Lock
 
 from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec
-from muster.server.finding import spec_of
+from muster.server.unfinished import spec_of
 from muster.store.store import Store
 
 MOST_REMEMBERED = 10_000

@@ -6,12 +6,12 @@ decided is true once the store has it, so a world is always what the store says,
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import NamedTuple
 
+from muster.engine.crowd import Crowd
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Job, Running
@@ -22,7 +22,7 @@ from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
-from muster.state.lining import is_plain, line_up
+from muster.state.lining import line_up
 from muster.state.run import Moment, Run
 from muster.state.state import State
 from muster.store.rows import LeaseRow, Thing
@@ -37,12 +37,14 @@ class Past(NamedTuple):
 
 
 ONLY_WAITED = Past("queued", 0, {})
+Recalled = tuple[Job, Past]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What the store knows of the world: `jobs` are those that are not over, in order of submission, each with its
-    past; `over` what became of others that they wait for; `reruns` those that run again when their cluster is silent.
+    past, or crowds that only ever waited; `over` what became of others that they wait for; `reruns` those that run
+    again when their cluster is silent.
 
     What the world remembers beside rows (`muster.server.memory`): `flows` of queues, `promises` to jobs, and to whom
     they `gave_way`.
@@ -51,7 +53,7 @@ class Found:
     clusters: Sequence[Cluster] = ()
     nodes: Sequence[Node] = ()
     queues: Sequence[Queue] = ()
-    jobs: Sequence[tuple[Job, Past]] = ()
+    jobs: Sequence[Recalled | Crowd] = ()
     leases: Sequence[LeaseRow] = ()
     over: Mapping[str, str] = field(default_factory=dict)
     reruns: Collection[str] = ()
@@ -61,6 +63,16 @@ class Found:
     flows: Sequence[Thing] = ()
     promises: Sequence[Thing] = ()
     gave_way: Sequence[Thing] = ()
+
+
+def with_past(jobs: Iterable[Recalled | Crowd]) -> Iterator[Recalled]:
+    """The jobs that did more than wait."""
+    return (one for one in jobs if not isinstance(one, Crowd))
+
+
+def ids_of(jobs: Sequence[Recalled | Crowd]) -> set[str]:
+    """Of all of them."""
+    return {job.id for job, _ in with_past(jobs)}.union(*(some.ids for some in jobs if isinstance(some, Crowd)))
 
 
 class World:
@@ -136,25 +148,16 @@ def restored(policy: Policy, found: Found) -> World:
         state.apply(ev.UserSet(user=user), 0)
     for name, phase in found.over.items():
         state.apply(ev.JobOver(job=name, state=phase), 0)
-    starts = deque(sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)))
     gave_way = {thing.name: thing for thing in found.gave_way}
-    waiting: list[Job] = []  # most of a million only ever did
-    for job, past in found.jobs:
-        if past is ONLY_WAITED and is_plain(job) and not (starts and starts[0].spec["started"] < job.submit_ms):
-            waiting.append(job)
-            continue
-        line_up(state, waiting)
-        waiting.clear()
-        while starts and starts[0].spec["started"] < job.submit_ms:
-            _start(state, starts.popleft())
-        state.apply(ev.JobSubmitted(job=job), job.submit_ms)
-        if past.attempts:
-            state.apply(ev.JobRecalled(job=job.id, attempts=past.attempts, **past.counts), job.submit_ms)
-        if job.id in gave_way:
-            recall_evicted(state, gave_way[job.id])
-    line_up(state, waiting)
-    for lease in starts:
+    for one in found.jobs:
+        if isinstance(one, Crowd):
+            line_up(state, one)
+        else:
+            _recall(state, *one, gave_way)
+    newest_ms = state.now_ms
+    for lease in sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)):
         _start(state, lease)
+    state.now_ms = max(state.now_ms, newest_ms)
     for thing in found.promises:
         recall_promise(state, thing)
     for thing in found.flows:
@@ -163,6 +166,15 @@ def restored(policy: Policy, found: Found) -> World:
     world.reruns = set(found.reruns)
     world.is_paused = found.is_paused
     return world
+
+
+def _recall(state: State, job: Job, past: Past, gave_way: Mapping[str, Thing]) -> None:
+    """A job stands in line again with its past; one that runs is started after that."""
+    state.apply(ev.JobSubmitted(job=job), max(job.submit_ms, state.now_ms))
+    if past.attempts:
+        state.apply(ev.JobRecalled(job=job.id, attempts=past.attempts, **past.counts), state.now_ms)
+    if job.id in gave_way:
+        recall_evicted(state, gave_way[job.id])
 
 
 def _standing(leases: Iterable[LeaseRow]) -> Iterable[LeaseRow]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import partial
 
 from muster.engine.roll import Roll
@@ -101,10 +100,10 @@ class QueueBooks:
         self._demand.add(job.profile.most, 1)
         self._change()
 
-    def lined_up(self, jobs: Iterable[Job]) -> None:
-        """These are on the roll by now: they stand in line here."""
+    def lined_up(self, profiles: Mapping[Profile, int]) -> None:
+        """Jobs with these profiles, so many of each, are on the roll by now: they stand in line here."""
         self._changes += 1
-        for profile, many in Counter(job.profile for job in jobs).items():
+        for profile, many in profiles.items():
             self._demand.add(profile.most, many)
         self._change()
 

@@ -27,9 +27,9 @@ from muster.server.api.shapes import (
     SubmitAnswer,
     Why,
 )
-from muster.server.finding import HOLD
 from muster.server.room import Full
 from muster.server.service import PATIENCE_S, Service
+from muster.server.unfinished import HOLD
 from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
