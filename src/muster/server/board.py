@@ -1,6 +1,7 @@
 """What people are shown of the queues: as the last turn left them, so that nobody waits for the one under way.
 
-It is worked out anew after a turn only if somebody looked at it since the turn before.
+It is worked out anew after a turn only if somebody looked at it a moment ago, and if turns do not spend much of their
+time on that; else whoever looks next does it.
 """
 
 from __future__ import annotations
@@ -8,11 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 
 from muster.engine.shares import shares
 from muster.model.queues import Queue
 from muster.model.resources import Resources
 from muster.server.world import World
+
+FRESH_S = 2.0  # for so long after someone looked, others are expected to
+RARELY = 20  # of the time between turns, one part in so many may go to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,21 +37,30 @@ class Board:
     def __init__(self, world: World) -> None:
         self._world = world
         self._shown: Mapping[str, Shown] | None = None
-        self._is_wanted = False
+        self._wanted_s = self._made_s = self._took_s = 0.0  # when it was looked at, and made; how long that took
 
     def queues(self) -> Mapping[str, Shown]:
         """Every queue."""
-        self._is_wanted = True
+        self._wanted_s = monotonic()
         shown = self._shown
         if shown is None:
             with self._world.lock:
-                shown = self._shown = _seen(self._world)
+                shown = self._make()
         return shown
 
     def turn_is_over(self) -> None:
         """The world has changed. Called with its lock held."""
-        self._shown = _seen(self._world) if self._is_wanted else None
-        self._is_wanted = False
+        self._shown = None
+        now_s = monotonic()
+        if now_s < self._wanted_s + FRESH_S and now_s > self._made_s + RARELY * self._took_s:
+            self._make()
+
+    def _make(self) -> Mapping[str, Shown]:
+        began_s = monotonic()
+        self._shown = shown = _seen(self._world)
+        self._made_s = monotonic()
+        self._took_s = self._made_s - began_s
+        return shown
 
 
 def _seen(world: World) -> dict[str, Shown]:

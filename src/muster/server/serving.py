@@ -15,11 +15,11 @@ import uvicorn
 
 from muster.server.api.app import application
 from muster.server.configuration import Configuration
+from muster.server.haste import USUAL_S
 from muster.server.recording import Recording
 from muster.server.service import Service
 from muster.store.store import Store
 
-SWITCH_S = 0.001  # for which a thread may keep others waiting: small answers must not wait long for big turns
 LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
 
 
@@ -83,7 +83,7 @@ def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     for ending in (signal.SIGTERM, signal.SIGINT):  # the server ends by itself, and is then told again: that is all
         signal.signal(ending, lambda *_: None)
     _collect_seldom()
-    sys.setswitchinterval(SWITCH_S)
+    sys.setswitchinterval(USUAL_S)
     config = uvicorn.Config(
         application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
     )
@@ -96,7 +96,7 @@ def _collect_seldom() -> None:
     Next to nothing here refers back to itself, and yet looking for what does took a third of the server's time.
     """
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
 
 
 def write_secret(path: Path, token: str) -> None:

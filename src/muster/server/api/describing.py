@@ -63,13 +63,6 @@ def describe(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way
 
 
-@cache
-def query_of(app: FastAPI, path: str, method: str) -> tuple[str, ...]:
-    """The query parameters that a path knows."""
-    described = app.openapi()["paths"].get(path, {}).get(method.lower(), {})
-    return tuple(sorted(it["name"] for it in described.get("parameters", ()) if it["in"] == "query"))
-
-
 def _jobs() -> dict[str, Any]:
     """A job of a submission, with the parts its schema refers to."""
     text = json.dumps(job_schema()["$defs"]).replace('"#/$defs/', f'"{SCHEMAS}JobFile_')

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from muster.server.access import Who
-from muster.server.api.describing import query_of
 from muster.server.api.errors import Problem, Refused
 from muster.server.service import Service
 
@@ -22,7 +22,23 @@ _bearer = HTTPBearer(auto_error=False, description="A token made by `muster toke
 async def only_known(request: Request) -> None:
     """Refuse query parameters that mean nothing here: a misspelt filter would show everything."""
     if request.scope["query_string"]:
-        refuse_others(request, query_of(request.app, request.scope["route"].path, request.method))
+        refuse_others(request, _query_of(request.scope["route"], request.method))
+
+
+_known_queries: dict[tuple[str, str], tuple[str, ...]] = {}  # by path and method
+
+
+def _query_of(route: APIRoute, method: str) -> tuple[str, ...]:
+    """The query parameters that a path knows. The OpenAPI document says them too, but takes long to make."""
+    known = _known_queries.get((route.path, method))
+    if known is None:
+        found, ahead = set[str](), [route.dependant]
+        while ahead:
+            needed = ahead.pop()
+            found |= {it.alias for it in needed.query_params}
+            ahead += needed.dependencies
+        known = _known_queries[route.path, method] = tuple(sorted(found))
+    return known
 
 
 def refuse_others(request: Request, known: Collection[str]) -> None:

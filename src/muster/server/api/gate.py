@@ -1,4 +1,5 @@
-"""What is turned away before anyone looks at it: too many requests, and requests that are too long.
+"""What is turned away before anyone looks at it: too many requests, and requests that are too long; and who is answered
+soon, whatever else goes on.
 
 Requests are counted by token; those of agents and of Prometheus apart, so that people who share their token cannot hold
 them up. Who has no token that is known here is counted by address.
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muster.server.access import digest
 from muster.server.api.errors import answer
+from muster.server.haste import Haste
 from muster.server.rates import Rate
 from muster.server.service import Service
 
@@ -29,6 +31,7 @@ class Gate:
         self._most_bytes = service.limits.most_bytes
         self._known = Rate(service.limits.most_requests)
         self._unknown = Rate(service.limits.most_strangers)
+        self._haste = Haste()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
@@ -43,8 +46,23 @@ class Gate:
             await answer(429, message, headers={"Retry-After": str(ceil(wait_s))})(scope, receive, send)
         elif _number(headers.get(b"content-length", b"")) > self._most_bytes:
             await answer(413, self._too_long())(scope, receive, send)
+        elif scope["method"] == "GET":
+            await self._answered_soon(scope, receive, send)
         else:
             await self._app(scope, self._counted(receive), send)
+
+    async def _answered_soon(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have others give way until the answer begins."""
+        no_hurry = self._haste.begin()
+
+        async def sent(message: Message) -> None:
+            no_hurry()
+            await send(message)
+
+        try:
+            await self._app(scope, self._counted(receive), sent)
+        finally:
+            no_hurry()
 
     def _too_often(self, scope: Scope, authorization: bytes) -> tuple[float, str] | None:
         """After how long the request may come again, and how many may; None if it may come in."""
