@@ -59,7 +59,7 @@ def test_who_waits_for_long_hurries_nobody_any_more(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("method", "hurries"),
+    "method, hurries",
     [
         pytest.param("GET", True, id="who only looks is answered soon"),
         pytest.param("POST", False, id="who brings work waits as others do"),
