@@ -33,8 +33,11 @@ class Cutting:
         self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         self.served = 0
         self._is_to_cut = threading.Event()
+        self._may_answer = threading.Event()
+        self._may_answer.set()
         self._is_refusing = False
         self._open: list[socket.socket] = []
+        self._callers: list[threading.Thread] = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -42,12 +45,28 @@ class Cutting:
         """Lose the next answer."""
         self._is_to_cut.set()
 
+    def have_all_left(self, within_s: float = 10.0) -> bool:
+        """Whether everybody who came has closed their side, after a while at most."""
+        until = time.monotonic() + within_s
+        for caller in self._callers:
+            caller.join(max(until - time.monotonic(), 0.0))
+        return not any(caller.is_alive() for caller in self._callers)
+
     def cut_all(self) -> None:
         """Cut every connection that is open now."""
         with self._lock:
             cut, self._open = self._open, []
         for side in cut:
             _close(side)
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Answers do not get through meanwhile; nobody is told so."""
+        self._may_answer.clear()
+        try:
+            yield
+        finally:
+            self._may_answer.set()
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
@@ -77,12 +96,15 @@ class Cutting:
                     continue
                 self._open += [near, far]
             self.served += 1
-            threading.Thread(target=self._pass, args=(near, far, False), daemon=True).start()
+            self._callers.append(threading.Thread(target=self._pass, args=(near, far, False), daemon=True))
+            self._callers[-1].start()
             threading.Thread(target=self._pass, args=(far, near, True), daemon=True).start()
 
     def _pass(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
         try:
             while chunk := source.recv(65536):
+                if is_answer:
+                    self._may_answer.wait()
                 if is_answer and self._is_to_cut.is_set():
                     self._is_to_cut.clear()
                     break

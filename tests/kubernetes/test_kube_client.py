@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -270,3 +272,24 @@ def test_an_object_that_cannot_be_read_is_left_out_and_said_so(
         assert run(story()) == ["fine", "last"]
     assert f"configmaps {namespace}/strange is left out" in caplog.text
     assert f"configmaps {namespace}/stranger is left out" in caplog.text
+
+
+def test_a_watch_that_is_stopped_leaves_no_connection_behind(shared: Shared, namespace: str) -> None:
+    """However long the server takes to say that it has heard of the end: the loop may end before."""
+
+    async def story(proxy: Cutting, silences: ExitStack) -> None:
+        async with (
+            a_client(replace(shared.access, server=proxy.url)) as client,
+            kept(Cache(client, CONFIG_MAPS, Scope(namespace=namespace))) as maps,
+        ):
+            await client.create(CONFIG_MAPS, a_config_map("told"), namespace)
+            await maps.until(lambda there: (namespace, "told") in there)
+            silences.enter_context(proxy.silent())
+
+    gc.disable()  # it would close what we left open
+    try:
+        with Cutting(shared.access.server) as proxy, ExitStack() as silences:
+            run(story(proxy, silences))
+            assert proxy.have_all_left()
+    finally:
+        gc.enable()

@@ -68,6 +68,16 @@ def test_what_happens_again_is_counted_and_what_differs_is_another_event(shared:
     run(story())
 
 
+def test_what_happens_several_times_at_once_is_counted_each_time(shared: Shared, namespace: str) -> None:
+    async def story() -> None:
+        async with a_client(shared.access) as client, telling(client, namespace) as told:
+            for _ in range(5):
+                told.teller.note(evicted(namespace))
+            await told.counts(5)
+
+    run(story())
+
+
 def test_a_scheduler_that_comes_later_goes_on_counting(shared: Shared, namespace: str) -> None:
     async def story() -> None:
         async with a_client(shared.access) as client:

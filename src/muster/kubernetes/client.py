@@ -11,9 +11,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from random import Random
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlencode
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -24,15 +27,16 @@ from muster.kubernetes.access import Access
 from muster.kubernetes.answers import Heard, Page, read_lines, read_object, read_page
 from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.credentials import Proof, remembered
-from muster.kubernetes.errors import Busy, Unauthorised, Unreachable, refusal
+from muster.kubernetes.errors import Busy, NoCredentials, Unauthorised, Unreachable, refusal
 from muster.kubernetes.kinds import EVERYTHING, Kind, Scope, T
+from muster.kubernetes.wires import CONNECT_S, Answer, Wires, notice_silence
 
-IN_FLIGHT = 64
-REQUEST_S, CONNECT_S = 30.0, 10.0
+IN_FLIGHT = 32
+REQUEST_S = 30.0
+HANG_UP_S, CLOSED = 1.0, -1  # for connections to be gone in the end; the number of a socket that is
 WATCH_S = 300.0  # a watch is ended by the server after so long, or up to twice that
 PAGE = 500
 BUSY_TRIES = 6
-SILENCE_S, PROBES, PROBE_EVERY_S = 30, 3, 10  # a peer that is gone without a word is noticed after a minute
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -64,13 +68,16 @@ class Client:
         self._timeout = aiohttp.ClientTimeout(total=request_s, sock_connect=CONNECT_S)
         self._agent = agent
         self._session: aiohttp.ClientSession | None = None
+        said = {"User-Agent": agent, "Accept": JSON}
+        self._wires = Wires(access.server, server_name=access.server_name, headers=said)
         self._ca = remembered(access.ca) if access.ca else None
         self._shown: tuple[str | None, Proof] | None = None
         self._tls: ssl.SSLContext | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
     async def __aenter__(self) -> Client:
         # Watches hold a connection each; requests are bounded by their own count.
-        connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket)
+        connector = aiohttp.TCPConnector(limit=0, socket_factory=self._socket)
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": self._agent, "Accept": JSON},
@@ -82,7 +89,21 @@ class Client:
         self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._session is not None
+        await self._wires.close()
         await self._session.close()
+        await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """Let go of connections that aiohttp closes in its own time: of watches that were stopped, which it leaves to
+        the loop, and the loop may end before."""
+        ahead = asyncio.get_running_loop().time() + HANG_UP_S
+        while left := [each for each in self._sockets if each.fileno() != CLOSED]:
+            for each in left:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            if asyncio.get_running_loop().time() > ahead:
+                return
+            await asyncio.sleep(0)
 
     # -- one object ------------------------------------------------------------------------------------------
 
@@ -203,13 +224,10 @@ class Client:
         backoff: Backoff | None = None
         while True:
             async with self._room:
-                answer = await self._send(
-                    method, path, query=query, data=data, content_type=content_type, timeout=self._timeout
-                )
-                content = await self._whole(answer)
+                answer = await self._ask(method, path, query, data, content_type)
             if answer.status < 300:
-                return content
-            refused = refusal(answer.status, content, answer.headers.get("Retry-After", ""))
+                return answer.content
+            refused = refusal(answer.status, answer.content, answer.retry_after)
             if isinstance(refused, Unauthorised) and is_believed:
                 is_believed = False  # a token may have been renewed meanwhile
                 continue
@@ -218,6 +236,32 @@ class Client:
             busy += 1
             backoff = backoff or Backoff(self.random)
             await asyncio.sleep(backoff.wait_s(refused.wait_s))
+
+    async def _ask(
+        self, method: str, path: str, query: Mapping[str, str] | None, data: bytes | None, content_type: str
+    ) -> Answer:
+        """Send it, and hear all that is said. A proxy is left to aiohttp."""
+        if self.access.proxy:
+            said = await self._send(
+                method, path, query=query, data=data, content_type=content_type, timeout=self._timeout
+            )
+            return Answer(said.status, await self._whole(said), said.headers.get("Retry-After", ""))
+        proof = await self.access.credentials.proof()
+        target = f"{path}?{urlencode(query)}" if query else path
+        try:
+            answer = await self._wires.ask(
+                method,
+                target,
+                self._context(proof),
+                data=data,
+                headers=_headers(proof, data, content_type),
+                timeout_s=self._request_s,
+            )
+        except _BROKEN as err:
+            raise self._unreachable(err) from err
+        if answer.status == 401:
+            self.access.credentials.forget()
+        return answer
 
     async def _send(
         self,
@@ -231,9 +275,6 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Send it, and hear what is said at first. Reading it to its end, or closing it, frees its connection."""
         proof = await self.access.credentials.proof()
-        headers = {"Content-Type": content_type} if data is not None else {}
-        if proof.token:
-            headers["Authorization"] = f"Bearer {proof.token}"
         assert self._session is not None, "use it as `async with Client(access) as client`"
         url = URL(self.access.server + path, encoded=True)  # names in Kubernetes need no quoting
         try:
@@ -241,9 +282,9 @@ class Client:
                 method,
                 url.with_query(query) if query else url,
                 data=data,
-                headers=headers,
+                headers=_headers(proof, data, content_type),
                 timeout=timeout,
-                ssl=self._context(proof),
+                ssl=self._context(proof) or True,
                 server_hostname=self.access.server_name,
                 proxy=self.access.proxy,
                 allow_redirects=False,
@@ -267,13 +308,20 @@ class Client:
         except _BROKEN as err:
             raise self._unreachable(err) from err
 
+    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
+        """One that notices when the other side is gone without a word; a watch may have nothing to say for long."""
+        made = socket.socket(address[0], address[1], address[2])
+        self._sockets.add(made)
+        notice_silence(made)
+        return made
+
     def _unreachable(self, err: Exception) -> Unreachable:
         return Unreachable(f"{self.access.server}: {str(err) or type(err).__name__}")
 
-    def _context(self, proof: Proof) -> ssl.SSLContext | bool:
+    def _context(self, proof: Proof) -> ssl.SSLContext | None:
         """Made anew only when a certificate was: connections are shared by those that have the same."""
         if self.access.server.startswith("http://"):
-            return True
+            return None
         ca = self._ca() if self._ca else None
         shown = (ca, Proof(certificate=proof.certificate, key=proof.key))
         if self._tls is None or shown != self._shown:
@@ -282,13 +330,10 @@ class Client:
         return self._tls
 
 
-def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that notices when the other side is gone without a word; a watch may have nothing to say for long."""
-    family, kind, protocol = address[0], address[1], address[2]
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):  # not everywhere
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_S)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_EVERY_S)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
-    return made
+def _headers(proof: Proof, data: bytes | None, content_type: str) -> dict[str, str]:
+    headers = {"Content-Type": content_type} if data is not None else {}
+    if proof.token:
+        if not proof.token.isprintable():
+            raise NoCredentials("the token has letters that no header may have")
+        headers["Authorization"] = f"Bearer {proof.token}"
+    return headers

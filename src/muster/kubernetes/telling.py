@@ -76,6 +76,7 @@ class Teller:
         self._line: deque[tuple[int, str | Happened]] = deque()  # since when; a uid (of a condition), or an Event
         self._writing = 0
         self._counts: dict[str, dict[str, int]] = {}  # by uid and reason: how often that happened
+        self._counting: dict[str, asyncio.Lock] = {}  # by uid
         self._news = asyncio.Event()
 
     def say(self, member: Member, said: Said) -> None:
@@ -103,6 +104,7 @@ class Teller:
         self._told.pop(uid, None)
         self._wanted.pop(uid, None)
         self._counts.pop(uid, None)
+        self._counting.pop(uid, None)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -156,7 +158,9 @@ class Teller:
 
     async def _write_event(self, event: Happened) -> None:
         try:
-            await self._tell(event)
+            # One after the other for each pod: the next is counted after what became of the last.
+            async with self._counting.setdefault(event.uid, asyncio.Lock()):
+                await self._tell(event)
         except KubernetesError as err:
             log.debug("an Event of %s/%s was not written: %s", *event.key, err)
 
