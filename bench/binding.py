@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -18,6 +18,7 @@ import yaml
 from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
 from muster.kubernetes.dev.processes import Program
+from muster.kubernetes.election import LEASES
 from muster.kubernetes.errors import NotFound
 from muster.kubernetes.groups import SCHEDULING_SPECS
 from muster.kubernetes.kinds import NAMESPACES, NODES, PODS, Kind, Scope
@@ -28,7 +29,9 @@ GANG = 10
 SPACE = "bench"
 STUCK_S = 300.0  # without a bind: the first may wait for kernels to be compiled
 LOOK_S, STEADY_S = 0.2, 1.0
-CRD = Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "schedulingspecs.yaml"
+MANIFESTS = Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
+ACCOUNT, ACCOUNTS_SPACE = "muster-kube-scheduler", "kube-system"  # as the manifests name it; so is its lease
+TOKEN_S = 3600
 
 
 class _Where(Read, frozen=True):
@@ -101,7 +104,9 @@ class Bench:
     async def prepare(self) -> None:
         """Nodes, a namespace, and the kind that makes gangs."""
         await self._client.create(NAMESPACES, {"metadata": {"name": SPACE}})
-        await self._client.create(CRDS, yaml.safe_load(CRD.read_text(encoding="utf-8")))
+        await self._client.create(
+            CRDS, yaml.safe_load((MANIFESTS / "schedulingspecs.yaml").read_text(encoding="utf-8"))
+        )
         await _all(self._client.create(NODES, _node(number)) for number in range(NODES_THERE))
         while True:
             try:
@@ -109,6 +114,24 @@ class Bench:
                 return
             except NotFound:
                 await asyncio.sleep(LOOK_S)
+
+    async def token(self) -> str:
+        """Of the account that the manifests make for Muster's scheduler."""
+        for body in yaml.safe_load_all((MANIFESTS / "scheduler-rbac.yaml").read_text(encoding="utf-8")):
+            group, _, version = body["apiVersion"].rpartition("/")
+            space = body["metadata"].get("namespace", "")
+            plural = f"{body['kind'].lower()}s"
+            kind = Kind(type=Plain, plural=plural, version=version, group=group, is_namespaced=bool(space))
+            await self._client.create(kind, body, space)
+        path = Kind(type=Plain, plural="serviceaccounts", version="v1").path(ACCOUNTS_SPACE, ACCOUNT, "token")
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        answer = await self._client.request("POST", path, body=asked | {"spec": {"expirationSeconds": TOKEN_S}})
+        return str(msgspec.json.decode(answer)["status"]["token"])
+
+    async def forget_leader(self) -> None:
+        """Nobody has to wait for the lease of a scheduler that was killed."""
+        with suppress(NotFound):
+            await self._client.delete(LEASES, ACCOUNT, ACCOUNTS_SPACE)
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[Sight]:
