@@ -48,7 +48,7 @@ AllCells = tuple[Cells, Cells, Cells, Cells, Cells]  # ground, books, index, cir
 _TASKS_PER_NODE = 16
 _WORTH_KEEPING = 256  # nodes: fewer are indexed anew as fast as an index is copied
 _CIRCLES = 128
-_MOMENTS = 4  # at first
+_MOMENTS, _MANY_MOMENTS = 4, 12  # at first; of arrays, what is never used costs nothing
 
 
 class Kernels:
@@ -97,10 +97,11 @@ class Books:
         at = placing.RING + ring
         compared = self.of(()) if measure is None else measure.cells(grounds, at, listed=self.listed)
         self.first = at + len(compared) + 1
-        self.cells = new_cells(self.first - 1 + (1 + _MOMENTS) * self._size, listed=self.listed)
+        moments = _MOMENTS if self.listed else _MANY_MOMENTS
+        self.cells = new_cells(self.first - 1 + (1 + moments) * self._size, listed=self.listed)
         self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu, at if len(compared) else 0))
         self.cells[at : at + len(compared)] = compared
-        self._free = [self.first + (1 + number) * self._size for number in reversed(range(_MOMENTS))]
+        self._free = [self.first + (1 + number) * self._size for number in reversed(range(moments))]
         self._births = 0
         self._signs: dict[tuple[int, ...], int] = {}
         self._circles = self.nothing = self.of(())
