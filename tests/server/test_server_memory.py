@@ -23,6 +23,7 @@ from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
 from muster.server.service import Limits, Service
 from muster.server.turns import Heard, News
+from muster.state import lining
 from muster.store.store import Store
 
 ADMIN = Who(name="admin", is_admin=True)
@@ -160,15 +161,30 @@ STEPS = st.one_of(
 )
 
 
+@contextmanager
+def lined_up_by_columns(fewest: int) -> Iterator[None]:
+    """So many who wait, or more, are put in line by columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lining, "WORTH_COLUMNS", fewest)
+        yield
+
+
 @settings(max_examples=30)
 @given(
     before=st.lists(STEPS, min_size=2, max_size=8),
     after=st.lists(STEPS, min_size=1, max_size=6),
     over_share=st.booleans(),
+    fewest=st.sampled_from([1, lining.WORTH_COLUMNS]),
 )
 def test_property_a_world_found_again_decides_as_the_one_that_went_on(
-    before: list[Any], after: list[Any], over_share: bool, furnished: Path, tmp_path_factory: pytest.TempPathFactory
+    before: list[Any],
+    after: list[Any],
+    over_share: bool,
+    fewest: int,
+    furnished: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
+    """Also when those who wait are put in line by columns, however few."""
     folder = tmp_path_factory.mktemp("story")
     policy = POLICY if over_share else Policy(half_time_ms=20_000, unknown_end_ms=30_000, over_share=None)
     shutil.copy(furnished, folder / "one.db")
@@ -176,7 +192,7 @@ def test_property_a_world_found_again_decides_as_the_one_that_went_on(
         for number, step in enumerate(before):
             one.do(number, step)
         one.copy_of_store(folder / "two.db")
-        with started(folder / "two.db", one.now_ms, policy) as two:
+        with lined_up_by_columns(fewest), started(folder / "two.db", one.now_ms, policy) as two:
             one.answers()
             assert two.looks() == one.looks()
             for number, step in enumerate(after, len(before)):

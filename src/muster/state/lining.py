@@ -11,12 +11,12 @@ from muster.model import events as ev
 from muster.model.jobs import Profile
 from muster.state.state import State
 
-_WORTH_COLUMNS = 64  # fewer are submitted one by one as fast
+WORTH_COLUMNS = 64  # fewer are submitted one by one as fast
 
 
 def line_up(state: State, crowd: Crowd) -> None:
     """New jobs that nothing holds back stand in line, in queues that are there."""
-    if len(crowd) < _WORTH_COLUMNS:
+    if len(crowd) < WORTH_COLUMNS:
         for job in crowd.jobs():
             state.apply(ev.JobSubmitted(job=job), max(job.submit_ms, state.now_ms))
         return
