@@ -109,7 +109,7 @@ def crowd_of(jobs: list[Job]) -> Crowd:
     for job in jobs:
         like = replace(job, id="", submit_ms=0, number=0)
         if like not in likes:
-            likes[like] = crowd.is_like(like)
+            likes[like] = crowd.new_like(like)
         crowd.add(likes[like], job.id, job.submit_ms, job.number)
     assert list(crowd.jobs()) == jobs
     return crowd

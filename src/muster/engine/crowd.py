@@ -25,8 +25,8 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def is_like(self, job: Job) -> int:
-        """A number for jobs like this one."""
+    def new_like(self, job: Job) -> int:
+        """One more that others are like; its number."""
         self.likes.append(job)
         return len(self.likes) - 1
 

@@ -97,7 +97,7 @@ class Unfinished:
         key = (id(row.spec), row.user, row.priority, row.priority_class)
         like = self._likes.get(key)
         if like is None:
-            like = self._likes[key] = self._crowd.is_like(self._job(row, spec))
+            like = self._likes[key] = self._crowd.new_like(self._job(row, spec))
         return like
 
     def _job(self, row: JobRow, spec: JobSpec) -> Job:
