@@ -251,6 +251,49 @@ def test_this_machine_has_what_this_process_may_use() -> None:
     assert 0 < this_machine().memory <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+class Library:
+    """Stands in for NVIDIA's library, which needs its driver; answers as that does."""
+
+    def __init__(self, uuids: list[str | bytes], has_driver: bool = True) -> None:
+        self._uuids, self._has_driver = uuids, has_driver
+        self.is_open = False
+
+    def nvmlInit(self) -> None:  # noqa: N802  # its own names
+        if not self._has_driver:
+            raise RuntimeError("Driver Not Loaded")
+        self.is_open = True
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.is_open = False
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return len(self._uuids)
+
+    def nvmlDeviceGetHandleByIndex(self, number: int) -> int:  # noqa: N802
+        return number
+
+    def nvmlDeviceGetUUID(self, handle: int) -> str | bytes:  # noqa: N802
+        return self._uuids[handle]
+
+
+@pytest.mark.parametrize(
+    "library, gpus",
+    [
+        pytest.param(Library(["GPU-1", "GPU-2"]), ("GPU-1", "GPU-2"), id="by their own ids, in order"),
+        pytest.param(Library([b"GPU-1"]), ("GPU-1",), id="also of a library that answers in bytes"),
+        pytest.param(Library(["GPU-1"], has_driver=False), (), id="none without a driver"),
+        pytest.param(None, (), id="none without the library"),
+    ],
+)
+def test_the_gpus_are_those_that_the_library_finds(
+    library: Library | None, gpus: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+
+    assert this_machine().gpus == gpus
+    assert library is None or not library.is_open
+
+
 # --- supervisors ---------------------------------------------------------------------------------
 
 
