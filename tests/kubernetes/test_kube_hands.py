@@ -1,4 +1,5 @@
-"""Evictions that a disruption budget refuses, on a real API server with the real controller of disruptions."""
+"""Orders on a real API server: evictions that a disruption budget refuses, by the real controller of disruptions, and
+binds that come many at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from muster.kubernetes.cache import Cache
 from muster.kubernetes.client import Client
 from muster.kubernetes.disruptions import DISRUPTION_BUDGETS, gives_way
 from muster.kubernetes.errors import BudgetForbids
-from muster.kubernetes.hands import Hands
+from muster.kubernetes.hands import JUST_NOW_MS, MANY, Hands
 from muster.kubernetes.kinds import PODS, Scope
 from muster.kubernetes.objects import Pod
-from muster.kubernetes.orders import Eviction, Orders
+from muster.kubernetes.orders import Bind, Eviction, Orders
 
 WEB = {"app": "web"}
 
@@ -91,6 +92,34 @@ def test_a_refused_eviction_is_tried_again(
                 await pod_gone(client, namespace)
             else:
                 await pod_when(client, namespace, "web", lambda it: it.metadata.deletion_timestamp is None)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "binds, is_busy",
+    [
+        pytest.param(MANY, True, id="that were many, for more may follow"),
+        pytest.param(MANY - 1, False, id="unless they were few"),
+    ],
+)
+def test_it_counts_as_binding_for_a_moment_after_binds(
+    shared: Shared, namespace: str, binds: int, is_busy: bool
+) -> None:
+    clock_ms = 0
+
+    async def story() -> None:
+        nonlocal clock_ms
+        async with a_client(shared.access) as client:
+            hands = Hands(client, lambda: clock_ms, lambda: True, lambda _, is_done: None)
+            unknown = [Bind(f"uid-{number}", (namespace, f"gone-{number}"), "node-0") for number in range(binds)]
+            hands.carry_out(Orders(binds=unknown))
+            assert hands.is_binding()
+            await hands.finish()
+            clock_ms = JUST_NOW_MS - 1
+            assert hands.is_binding() is is_busy
+            clock_ms = JUST_NOW_MS
+            assert not hands.is_binding()
 
     run(story())
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ from muster.kubernetes.telling import now
 
 log = logging.getLogger(__name__)
 
+MANY, JUST_NOW_MS = 16, 250  # so many binds within so long: a backlog is being bound, turn after turn
 BUDGET_S = 2.0  # between two tries of an eviction that a budget forbids
 
 
@@ -41,6 +43,7 @@ class Hands:
         self._client, self._clock_ms, self._may_act, self._settled = client, clock_ms, may_act, settled
         self._tasks: set[asyncio.Task[None]] = set()
         self._binding: dict[str, asyncio.Task[None]] = {}  # by uid
+        self._bound_ms: deque[int] = deque(maxlen=MANY)  # when the last binds were over
         self._failure: BaseException | None = None
 
     def carry_out(self, orders: Orders) -> None:
@@ -53,8 +56,9 @@ class Hands:
             self._begin(self._drive_out(orders.evictions))
 
     def is_binding(self) -> bool:
-        """Whether pods wait for binds that were begun."""
-        return bool(self._binding)
+        """Whether pods wait for binds that were begun; or many were bound just now, so that more may follow."""
+        is_fast = len(self._bound_ms) == MANY and self._clock_ms() < self._bound_ms[0] + JUST_NOW_MS
+        return bool(self._binding) or is_fast
 
     async def finish(self) -> None:
         """Wait until all that was begun is over."""
@@ -94,6 +98,7 @@ class Hands:
                     await asyncio.sleep(backoff.wait_s())
         finally:
             self._binding.pop(bind.uid, None)
+            self._bound_ms.append(self._clock_ms())
         if is_bound is not None:
             self._settled(bind, is_bound)
 
