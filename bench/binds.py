@@ -32,7 +32,7 @@ from muster.kubernetes.dev.processes import Program
 from muster.kubernetes.dev.programs import programs
 
 PODS_BOUND = max(int(5_000 * SCALE), 2 * GANG)
-ROUNDS, MOST_S = (3 if SCALE == 1 else 1), 480  # fewer rounds on a machine that is busy otherwise
+ROUNDS, MOST_S = (3 if SCALE == 1 else 1), 520  # fewer rounds on a machine that is busy otherwise
 LOW_LOAD, EVERY_S = max(int(400 * SCALE), 20), 0.05
 OUR_ACCOUNT = "muster.kubeconfig"
 BAR_TIMES, BAR_GANGS_PCT, BAR_P99_MS = 2, 90, 200

@@ -45,6 +45,28 @@ def test_pods_are_bound_where_there_is_room_and_others_say_why_they_wait() -> No
     assert told.turn() == {"c": "n"}
 
 
+def test_a_pod_of_another_scheduler_counts_once_it_is_bound() -> None:
+    told = Told("n", cpu=2)
+    told.pod("foreign", scheduler="default-scheduler", cpu=2)
+    assert told.turn() == {}
+    told.is_bound("foreign", "n")
+    told.pod("ours")
+
+    assert told.turn() == {}
+    told.ends("foreign")
+    assert told.turn() == {"ours": "n"}
+
+
+def test_no_turn_is_due_at_once_where_nobody_stands_behind_those_that_started() -> None:
+    told = Told("n", cpu=2)
+    told.pod("a")
+
+    assert told.turn() == {"a": "n"}
+    due_ms = told.world.next_ms()
+    assert due_ms is not None
+    assert due_ms > told.world.plan.now_ms
+
+
 def test_pods_of_one_second_start_in_the_order_in_which_they_were_made() -> None:
     told = Told("n", cpu=2)
     for name in "cadb":

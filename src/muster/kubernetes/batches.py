@@ -188,7 +188,10 @@ class Batches:
 
     def _begin(self, batch: Batch) -> None:
         batch.is_started = True
-        self._in_line[batch.gang].discard(batch.job.id)
+        in_line = self._in_line[batch.gang]
+        in_line.discard(batch.job.id)
+        if not in_line:
+            del self._in_line[batch.gang]
 
     def _place(self, member: Member, task: Task) -> None:
         member.task = task

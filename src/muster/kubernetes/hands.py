@@ -55,6 +55,11 @@ class Hands:
         if orders.evictions:
             self._begin(self._drive_out(orders.evictions))
 
+    @property
+    def binding(self) -> int:
+        """How many pods wait for binds that were begun."""
+        return len(self._binding)
+
     def is_binding(self) -> bool:
         """Whether pods wait for binds that were begun; or many were bound just now, so that more may follow."""
         is_fast = len(self._bound_ms) == MANY and self._clock_ms() < self._bound_ms[0] + JUST_NOW_MS

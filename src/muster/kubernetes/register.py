@@ -44,6 +44,10 @@ class Register:
         """The pods of a gang, the oldest first."""
         return sorted(self._gangs.get(gang, {}).values(), key=lambda member: by_age(member.pod))
 
+    def are_more_than(self, gang: Gang, many: int) -> bool:
+        """Whether the gang has more pods than so many."""
+        return len(self._gangs.get(gang, {})) > many
+
     def look_at(self, uids: Iterable[str]) -> None:
         """Something about these pods is different."""
         self.dirty.update((self.members[uid].gang, None) for uid in sorted(uids))

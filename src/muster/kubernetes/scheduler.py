@@ -42,6 +42,7 @@ from muster.model.pools import called
 log = logging.getLogger(__name__)
 
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
+BACKLOG, BACKLOG_GAP_S = 100, 0.2  # so many binds are under way: who came next would wait for them anyway
 TELL_EVERY_S = 1.0
 LOOK_AGAIN_S = 10.0  # whether a kind is served by now that was not
 FINISH_S = 5.0  # for binds that are under way when told to end
@@ -173,7 +174,8 @@ class Scheduler:
                 await self._news.wait()
         except TimeoutError:
             pass
-        await asyncio.sleep(max(last + SHORTEST_GAP_S - monotonic(), 0))
+        gap_s = BACKLOG_GAP_S if self._hands.binding >= BACKLOG else SHORTEST_GAP_S
+        await asyncio.sleep(max(last + gap_s - monotonic(), 0))
 
     def _hear(self, what: Callable[[], None]) -> None:
         """Have the world told before its next turn: nobody else may touch it, since a turn may be under way."""

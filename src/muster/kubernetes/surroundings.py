@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from muster.kubernetes.asks import Ask, ask_of
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Change, keep
@@ -166,11 +168,17 @@ def minds(pod: Pod) -> bool:
     return bool(minds_neighbours(pod)) or any(it.persistent_volume_claim or it.ephemeral for it in pod.spec.volumes)
 
 
+def asks_for_the_same(before: Pod, after: Pod) -> bool:
+    """Whether a pod asks for what it asked for before, bound meanwhile or not."""
+    one, other = before.spec, after.spec
+    return one == other or one == msgspec.structs.replace(other, node_name=one.node_name)
+
+
 def looks_different(before: Pod, after: Pod) -> bool:
-    """Whether those around a pod may care about what became of it."""
+    """Whether those around a pod may care about what became of it where it is."""
     one, other = before.metadata, after.metadata
     return (
-        before.spec != after.spec
+        not asks_for_the_same(before, after)
         or one.labels != other.labels
         or (one.deletion_timestamp is None) != (other.deletion_timestamp is None)
     )

@@ -26,7 +26,7 @@ from muster.kubernetes.orders import Bind, Eviction, Orders
 from muster.kubernetes.places import Foreign
 from muster.kubernetes.pools import Pools
 from muster.kubernetes.register import Register
-from muster.kubernetes.surroundings import Surroundings, looks_different, minds
+from muster.kubernetes.surroundings import Surroundings, asks_for_the_same, looks_different, minds
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Running
@@ -111,7 +111,8 @@ class World:
         if pod.spec.scheduler_name in NAMES:
             self._hear_ours(pod, is_there=is_there)
         elif is_there and pod.spec.node_name:
-            if change.before is None or looks_different(change.before, pod):
+            before = change.before
+            if before is None or not before.spec.node_name or looks_different(before, pod):
                 self.surroundings.put(pod, pod.spec.node_name)
                 held = ask_of(pod).request.resources
                 self.batches.news += self._foreign.put(pod.metadata.uid, pod.spec.node_name, held)
@@ -133,7 +134,7 @@ class World:
             member = Member(pod, self.surroundings.ask(pod), self.register.groups.gang_of(pod))
             self._stand(member)
             self.register.enter(member)
-        elif pod.spec != member.pod.spec:
+        elif not asks_for_the_same(member.pod, pod):
             member.ask = self.surroundings.ask(pod)
         before, member.pod = member.pod, pod
         if pod.spec.node_name and pod.spec.node_name != member.node:  # found bound, or bound by somebody else
@@ -243,7 +244,8 @@ class World:
             self._put_on(member, member.task.node if member.task else "")
         awaits_volumes = any(member.ask.provisions for member in members)
         self._unsent[action.job] = now_ms + (VOLUMES_MS if awaits_volumes else EVICTION_MS)
-        self.register.dirty[batch.gang] = None
+        if self.register.are_more_than(batch.gang, len(members)) or batch.gang in self._halves:
+            self.register.dirty[batch.gang] = None
 
     def _send(self, orders: Orders) -> None:
         """Bind those on whose nodes nobody is still leaving, and whose volumes are there."""
