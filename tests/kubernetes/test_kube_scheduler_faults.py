@@ -20,7 +20,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import LEASES, LeadLost, Lease, Times
 from muster.kubernetes.kinds import PODS, Scope
 from muster.kubernetes.objects import Key
-from muster.kubernetes.orders import Orders
+from muster.kubernetes.orders import HandOver, Orders
 from muster.model.policy import Policy
 
 
@@ -147,14 +147,14 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
             has_begun, may_end = threading.Event(), threading.Event()
             await here.pod("a")
             async with scheduler(access_to(schedulable), "slow", Times(holds_s=2, acts_s=1.5, every_s=0.1)) as slow:
-                turn = slow.world.turn
+                take_turn = slow.world.take_turn
 
-                def long_turn(now_ms: int) -> Orders:
+                def long_turn(now_ms: int, hand_over: HandOver) -> None:
                     has_begun.set()
                     assert may_end.wait(PATIENCE_S)
-                    return turn(now_ms)
+                    take_turn(now_ms, hand_over)
 
-                slow.world.turn = long_turn  # type: ignore[method-assign]
+                slow.world.take_turn = long_turn  # type: ignore[method-assign]
                 await asyncio.to_thread(has_begun.wait)
                 seen: set[str] = set()
 
@@ -206,16 +206,17 @@ def test_two_leaders_with_different_leases_bind_nothing_twice_and_heal_a_node_th
             await here.pod("other", 3, schedulerName="nobody", nodeName="node-1")
             has_decided, may_end = threading.Event(), threading.Event()
             async with scheduler(access_to(schedulable), "first", lease="first") as first:
-                turn = first.world.turn
+                take_turn = first.world.take_turn
 
-                def long_turn(now_ms: int) -> Orders:
-                    orders = turn(now_ms)
+                def long_turn(now_ms: int, hand_over: HandOver) -> None:
+                    orders = Orders()
+                    take_turn(now_ms, orders.add)
                     if orders.binds:
                         has_decided.set()
                         assert may_end.wait(PATIENCE_S)
-                    return orders
+                    hand_over(orders)
 
-                first.world.turn = long_turn  # type: ignore[method-assign]
+                first.world.take_turn = long_turn  # type: ignore[method-assign]
                 await here.pod("b", 3)
                 await asyncio.to_thread(has_decided.wait)
                 await here.pod("a", 3, priorityClassName="system-cluster-critical")

@@ -19,7 +19,7 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.election import Times
 from muster.kubernetes.errors import NotFound
 from muster.kubernetes.kinds import NODES, PODS
-from muster.kubernetes.orders import Bind, Orders
+from muster.kubernetes.orders import Bind, HandOver, Orders
 from muster.kubernetes.scheduler import Scheduler
 
 NAMES = ("node-0", "node-1")
@@ -54,16 +54,17 @@ class Held:
     def __init__(self, scheduler: Scheduler) -> None:
         self.binds: dict[str, Bind] = {}
         self._has_decided, self._may_go = threading.Event(), threading.Event()
-        self._turn = scheduler.world.turn
-        scheduler.world.turn = self._held_turn  # type: ignore[method-assign]
+        self._take_turn = scheduler.world.take_turn
+        scheduler.world.take_turn = self._held_turn  # type: ignore[method-assign]
 
-    def _held_turn(self, now_ms: int) -> Orders:
-        orders = self._turn(now_ms)
+    def _held_turn(self, now_ms: int, hand_over: HandOver) -> None:
+        orders = Orders()
+        self._take_turn(now_ms, orders.add)
         if orders.binds and not self._has_decided.is_set():
             self.binds = {bind.key[1]: bind for bind in orders.binds}
             self._has_decided.set()
             assert self._may_go.wait(PATIENCE_S)
-        return orders
+        hand_over(orders)
 
     async def decided(self, *names: str) -> dict[str, str]:
         """Wait until it has decided where these go."""

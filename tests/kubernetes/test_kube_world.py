@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 from kubeworld import LATER, Told, named, owned_by
 
+from muster.kubernetes.orders import Orders
+from muster.kubernetes.world import HANDED_OVER
+
 Tell = Callable[[Told], None]
 
 
@@ -65,6 +68,17 @@ def test_no_turn_is_due_at_once_where_nobody_stands_behind_those_that_started() 
     due_ms = told.world.next_ms()
     assert due_ms is not None
     assert due_ms > told.world.plan.now_ms
+
+
+def test_places_of_very_many_pods_are_handed_over_in_parts() -> None:
+    told, parts = Told("k", "l", "m", "n", cpu=110), list[Orders]()
+    for number in range(2 * HANDED_OVER + 1):
+        told.pod(f"pod-{number}")
+
+    told.world.take_turn(told.now_ms + 1, parts.append)
+
+    assert [len(part.binds) for part in parts] == [HANDED_OVER, HANDED_OVER, 1]
+    assert len({bind.uid for part in parts for bind in part.binds}) == 2 * HANDED_OVER + 1
 
 
 def test_pods_of_one_second_start_in_the_order_in_which_they_were_made() -> None:

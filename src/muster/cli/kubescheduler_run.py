@@ -14,6 +14,7 @@ import uvloop
 
 from muster.cli.ending import BAD_INPUT
 from muster.cli.serve import FAILED, log_to_stderr
+from muster.engine.garbage import collect_seldom
 from muster.kubernetes.access import Access, access_here
 from muster.kubernetes.client import Client
 from muster.kubernetes.election import Election, Times
@@ -23,6 +24,7 @@ from muster.model.errors import InvalidValue
 from muster.model.policy import Policy, Preemption
 
 SHORTEST_LEASE_S, LONGEST_LEASE_S = 3.0, 3600.0
+GIVE_WAY_S = 0.0002  # binds go on while a turn of many pods is taken, and each waits for this at every step
 LEASE_REQUEST_S = 4.0  # a renewal that takes longer is tried again while it still matters
 
 
@@ -52,6 +54,8 @@ def run(asked: Asked) -> int:
         print(err, file=sys.stderr)
         return BAD_INPUT
     log_to_stderr(logging.INFO)
+    sys.setswitchinterval(GIVE_WAY_S)
+    collect_seldom()
     try:
         uvloop.run(_schedule(access, namespace, name, asked))
     except KubernetesError as err:

@@ -1,4 +1,4 @@
-"""The collector of garbage, kept away while many small things are made."""
+"""The collector of garbage, kept away from very many things."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ def in_one_go() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def collect_seldom(new_objects: int = 50_000) -> None:
+    """For processes that keep very many things: what there is stays and is not walked through over and over, and the
+    collector looks after so many new objects."""
+    gc.freeze()
+    gc.set_threshold(new_objects, 20, 50)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from muster.kubernetes.objects import Key
@@ -43,3 +44,13 @@ class Orders:
     binds: list[Bind] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     selections: list[Selection] = field(default_factory=list)
+
+    def add(self, more: Orders) -> None:
+        """These as well."""
+        self.binds += more.binds
+        self.evictions += more.evictions
+        self.selections += more.selections
+
+
+HandOver = Callable[[Orders], object]
+"""Takes a part of what a turn orders, to be carried out."""

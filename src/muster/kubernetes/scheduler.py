@@ -42,6 +42,7 @@ from muster.model.pools import called
 log = logging.getLogger(__name__)
 
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
+MOST_HEARD = 1_000  # changes a turn takes in: the binds of those who came first begin before all have been read
 BACKLOG, BACKLOG_GAP_S = 100, 0.2  # so many binds are under way: who came next would wait for them anyway
 TELL_EVERY_S = 1.0
 LOOK_AGAIN_S = 10.0  # whether a kind is served by now that was not
@@ -129,6 +130,7 @@ class Scheduler:
             log.warning("some binds were under way for too long")
 
     async def _take_turns(self, running: _Running) -> None:
+        most = len(self._heard)  # at first, all that was listed: nobody is placed before we know who is there
         while not self._told_to_end.is_set():
             running.must_run()
             self._hands.must_be_well()
@@ -136,12 +138,11 @@ class Scheduler:
                 raise LeadLost("the lease was not renewed in time")
             self._news.clear()
             began = monotonic()
-            heard, self._heard = self._heard, []
+            heard, self._heard = self._heard[:most], self._heard[most:]
+            most = MOST_HEARD
             tells = began >= self._tell_at
             # In a thread: a turn of many pods takes a while, and the lease is renewed meanwhile.
-            orders, said, pools = await asyncio.to_thread(self._turn, heard, tells=tells)
-            self._hands.carry_out(orders)
-            self._note(orders)
+            said, pools = await asyncio.to_thread(self._turn, heard, asyncio.get_running_loop(), tells=tells)
             for member, words in said:
                 self._teller.say(member, words)
             self._is_untold = not tells
@@ -151,22 +152,22 @@ class Scheduler:
             await self._quiet(began)
 
     def _turn(
-        self, heard: Sequence[Callable[[], None]], *, tells: bool
-    ) -> tuple[Orders, list[tuple[Member, Said]], dict[str, Status]]:
-        """One turn after all that was heard; and, if it is time for that, why pods wait and how pools stand."""
+        self, heard: Sequence[Callable[[], None]], loop: asyncio.AbstractEventLoop, *, tells: bool
+    ) -> tuple[list[tuple[Member, Said]], dict[str, Status]]:
+        """One turn after what was heard; and, if it is time for that, why pods wait and how pools stand."""
         for hear in heard:
             hear()
-        orders = self.world.turn(self.now_ms())
+        self.world.take_turn(self.now_ms(), lambda orders: loop.call_soon_threadsafe(self._carry_out, orders))
         if not tells:
-            return orders, [], {}
-        return orders, list(verdicts(self.world)), self._how_pools_stand()
+            return [], {}
+        return list(verdicts(self.world)), self._how_pools_stand()
 
     def _how_pools_stand(self) -> dict[str, Status]:
         return self.world.pools.statuses(self.world.state) if self._statuses.are_served else {}
 
     async def _quiet(self, last: float) -> None:
         """Until there is something to decide on or to tell; what comes shortly after is decided together with it."""
-        due_ms = self.world.next_ms()
+        due_ms = self.now_ms() if self._heard else self.world.next_ms()
         waits_s = [] if due_ms is None else [(due_ms - self.now_ms()) / 1000]
         waits_s += [self._tell_at - monotonic()] if self._is_untold else []
         try:
@@ -197,7 +198,8 @@ class Scheduler:
         else:
             self._hear(partial(self.world.refuse, order, self.now_ms()))
 
-    def _note(self, orders: Orders) -> None:
+    def _carry_out(self, orders: Orders) -> None:
+        self._hands.carry_out(orders)
         for eviction in orders.evictions:
             self._teller.note(Happened(eviction.key, eviction.uid, "Preempted", eviction.why, "Preempting"))
 

@@ -22,7 +22,7 @@ from muster.kubernetes.halves import is_half
 from muster.kubernetes.jobs import NAMES, Arranged, Gang, Terms, arranged
 from muster.kubernetes.nodes import node_of
 from muster.kubernetes.objects import Pod
-from muster.kubernetes.orders import Bind, Eviction, Orders
+from muster.kubernetes.orders import Bind, Eviction, HandOver, Orders
 from muster.kubernetes.places import Foreign
 from muster.kubernetes.pools import Pools
 from muster.kubernetes.register import Register
@@ -39,6 +39,7 @@ from muster.state.state import State
 
 EVICTION_MS = 60_000  # for which room is held for whom others are evicted for
 VOLUMES_MS = 600_000  # and for whom volumes are made
+HANDED_OVER = 200  # pods in one part of what a turn orders
 
 
 class World:
@@ -207,6 +208,12 @@ class World:
     def turn(self, now_ms: int) -> Orders:
         """Take in what happened, decide, and say what is to be done."""
         orders = Orders()
+        self.take_turn(now_ms, orders.add)
+        return orders
+
+    def take_turn(self, now_ms: int, hand_over: HandOver) -> None:
+        """The same in parts: of very many pods the first are handed over before places of the last are written down."""
+        orders = Orders()
         over, self.batches.over = self.batches.over, []
         for job in over:
             self._unsent.pop(job, None)
@@ -225,14 +232,20 @@ class World:
         for action in self.plan.actions:
             if isinstance(action, Evict):
                 self._evict(action, now_ms, orders)
+        placed = 0
         for action in self.plan.actions:
             if isinstance(action, Start):
                 self._start(action, now_ms)
+                placed += len(action.tasks)
+            if placed >= HANDED_OVER:
+                self._send(orders)
+                hand_over(orders)
+                orders, placed = Orders(), 0
         self._send(orders)
+        hand_over(orders)
         for job in over:
             if job not in self.batches.by_id:
                 self.state.jobs.forget(job)
-        return orders
 
     def _start(self, action: Start, now_ms: int) -> None:
         batch = self.batches.start(action.job, action.tasks)

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from muster.engine.garbage import collect_seldom
 from muster.model import events as ev
 from muster.model.jobs import Running
 from muster.model.plan import Waiting
@@ -130,8 +131,7 @@ class Simulation:
 def settle_memory() -> None:
     """For processes that do nothing else: what was loaded stays, so garbage is not looked for in it over and over."""
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    collect_seldom()
 
 
 def promised(waiting: Waiting) -> Estimate | None:
