@@ -11,14 +11,25 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
+import numpy as np
 import pytest
 
 from muster.engine import kernels
+from muster.engine.kernels import jit
 from muster.engine.kernels.jit import KEPT, WORTH_COMPILING, WORTH_LOADING
 from muster.model.errors import InvalidValue
+from muster.sim.scenario.loader import load
+from muster.sim.simulate import Simulation
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 AMOUNTS = """
 PER_TASK = 3
@@ -225,6 +236,12 @@ def test_words_wrap_around_without_a_warning_and_alike_in_both_faces(tiny: Tiny)
     assert tiny.tell(script=WORDS) == [True, True]
 
 
+@pytest.fixture
+def a_full_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_is_any_cached", lambda: True)
+
+
+@pytest.mark.usefixtures("a_full_cache")
 @pytest.mark.parametrize(
     "forced, size, face",
     [
@@ -241,6 +258,55 @@ def test_the_face_suited_to_a_size(monkeypatch: pytest.MonkeyPatch, forced: str,
     monkeypatch.setenv("MUSTER_KERNELS", forced)
 
     assert kernels.suited_to(size) is face
+
+
+def test_with_nothing_in_the_cache_some_tasks_are_placed_as_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("MUSTER_KERNELS", "auto")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for known in (jit._is_any_cached, jit._folder_for):
+        known.cache_clear()
+    try:
+        assert kernels.suited_to(WORTH_LOADING) is kernels.plain
+        assert kernels.suited_to(WORTH_COMPILING) is kernels.compiled
+    finally:
+        for known in (jit._is_any_cached, jit._folder_for):
+            known.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "looks, size",
+    [
+        pytest.param(0, 0, id="nothing was looked at"),
+        pytest.param(jit.LOOKS_WORTH_LOADING - 1, 0, id="little: as it is written"),
+        pytest.param(jit.LOOKS_WORTH_LOADING, WORTH_LOADING, id="much: from the cache"),
+        pytest.param(jit.LOOKS_WORTH_COMPILING, WORTH_COMPILING, id="very much: compiling pays"),
+    ],
+)
+def test_what_took_long_may_go_on_for_as_long(looks: int, size: int):
+    assert kernels.size_after(looks) == size
+
+
+def test_a_kernel_that_is_not_in_the_cache_answers_with_numbers_of_python(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jit, "_is_cached", lambda _: False)
+
+    answer = kernels.compiled_if_cached(lambda cells: (cells[0], cells[1] > 0))(np.array([7, 1]))
+
+    assert answer == (7, True)
+    assert [type(part) for part in answer] == [int, bool]
+
+
+@pytest.mark.parametrize("name", ["backfill", "demo", "preemption", "shared-gpus", "unknown-ends"])
+def test_kernels_as_they_are_written_decide_the_same_over_arrays(monkeypatch: pytest.MonkeyPatch, name: str):
+    scenario = load(str(EXAMPLES / f"{name}.yaml"))
+    over_lists = [tick.moment for tick in Simulation(scenario)]
+
+    def not_in_the_cache(kernel: Callable[P, R]) -> Callable[P, R]:
+        return jit._on_arrays(kernel)
+
+    monkeypatch.setattr("muster.engine.opening.suited_to", lambda _: not_in_the_cache)
+    assert [tick.moment.events for tick in Simulation(scenario)] == [moment.events for moment in over_lists]
 
 
 def test_a_face_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -382,17 +382,20 @@ class Finder:
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
-        horizon = self.horizon.fork_without(_gone(units))
         least = job.profile.least_widths
-        tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
-        if tasks is not None:
-            return tasks, horizon
+        if units:
+            horizon = self.horizon.fork_without(_gone(units))
+            tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
+            if tasks is not None:
+                return tasks, horizon
+        else:  # beside all promises it found no room, or nobody would have to give way
+            horizon = self.horizon.fork()
         # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
         tasks = Placer(horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None
         run = Running(job=job, attempt=0, cluster=cluster, started_ms=self.now_ms, tasks=tasks)
-        return (tasks, horizon) if horizon.fork_without([]).keeps_promises_beside(run) else None
+        return (tasks, horizon) if horizon.keeps_promises_beside(run) else None
 
 
 def _gone(units: Iterable[Unit]) -> list[tuple[Running, Tasks]]:

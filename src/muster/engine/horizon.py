@@ -109,6 +109,14 @@ class Horizon:
 
     def fork_without(self, victims: Gone) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
+        other = self.fork()
+        for run, tasks in victims:
+            other.evict(run, tasks)
+        other._rebuild()
+        return other
+
+    def fork(self) -> Horizon:
+        """The same horizon, to be changed apart."""
         other = object.__new__(Horizon)
         other.fleet, other.policy, other.now_ms, other.asks = self.fleet, self.policy, self.now_ms, self.asks
         other.now = self.now.copy()
@@ -116,9 +124,6 @@ class Horizon:
         other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._known = []
-        for run, tasks in victims:
-            other.evict(run, tasks)
-        other._rebuild()
         return other
 
     def evict(self, run: Running, tasks: tuple[Task, ...]) -> None:
@@ -260,8 +265,9 @@ class Horizon:
         return tuple(sorted(overtook))
 
     def keeps_promises_beside(self, run: Running) -> bool:
-        """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
-        return self._rebuild(stays=self.stays.start(run))
+        """Whether firm promises would hold with this job too, which takes room now and stays for as long as it may."""
+        other = self.fork()
+        return other._rebuild(stays=other.stays.start(run))
 
     def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
         """Rooms at the promised moments strictly between two others."""
@@ -425,9 +431,12 @@ class Horizon:
     def _keep(self, rooms: Rooms, it: Promised, guessed: list[Leaver], shed: dict[Spare, None]) -> bool:
         """Take the promised room; False if it is firm and there is none. Tasks above min leave first, and who overtook
         it; only for a promise that rests on guesses, those of unknown end as well."""
-        is_kept = True
+        tasks, is_kept = it.reservation.tasks, True
+        if rooms.holds_all(it.job.profile, tasks):  # nobody need leave
+            rooms.take_all(it.job.profile, tasks)
+            return True
         leavers = [leaver for leaver in guessed if not it.reservation.is_firm or leaver.gives_way_to(it)]
-        for task in it.reservation.tasks:
+        for task in tasks:
             group = it.job.profile.group(task.group)
             while not rooms.holds(task, group):
                 if self.spare is not None and self._shed(rooms, task.node, it.reservation.start_ms, shed):

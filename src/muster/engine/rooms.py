@@ -343,8 +343,9 @@ class Rooms:
         return task.node in self.books.grounds.number and Span([self]).fits(task.node, group, task.devices)
 
     def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
-        """Whether tasks of a job fit together where they are."""
-        return Span([self]).holds_all(profile, tasks)
+        """Whether tasks of a job fit together where they are, on the very devices they were promised."""
+        number = self.books.grounds.number
+        return all(task.node in number for task in tasks) and Span([self]).holds_all(profile, tasks)
 
     def take(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
         """A task of the group is on the node from now on; what is not free becomes debt."""

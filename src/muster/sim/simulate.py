@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muster.engine.garbage import collect_seldom
+from muster.engine.kernels import size_after
 from muster.model import events as ev
 from muster.model.jobs import Running
 from muster.model.plan import Waiting
@@ -85,6 +86,7 @@ class Simulation:
         for scripted in scenario.events:
             self.run.expect(scripted.at_ms, scripted.event)
         self._told: dict[str, Reason] = {}
+        self._looks = 0  # at waiting jobs, by all turns so far
 
     def _runtime(self, run: Running) -> int | Work | None:
         return self.runtimes[run.job.id]
@@ -95,6 +97,8 @@ class Simulation:
             if until_ms is not None and now_ms > until_ms:
                 return
             moment = self.run.step(now_ms)
+            self._looks += len(self.state.roll)
+            self.run.jobs_ahead = max(len(self.scenario.jobs), size_after(self._looks))
             yield Tick(moment=moment, notices=self._notices(moment) if self.run.tells_why else ())
             if now_ms == until_ms and not self.run.is_due(now_ms):
                 return

@@ -61,7 +61,7 @@ class Run:
         rounds_ms: int = 1,
     ) -> None:
         self.state = state
-        self._ahead = ahead
+        self.jobs_ahead = ahead
         self.skips_turns = skips_turns
         self.tells_why = tells_why
         self.is_paused = False  # nothing is decided; what happens is taken in
@@ -84,7 +84,7 @@ class Run:
 
     def ahead(self, runtime: Runtime) -> Run:
         """This world as it would go on if nothing new came and everyone ran as long as `runtime` says."""
-        other = Run(self.state.fork(), runtime)
+        other = Run(self.state.fork(), runtime, ahead=self.jobs_ahead)
         other._last, other._forgets_ms = self._last, self._forgets_ms
         return other
 
@@ -171,7 +171,7 @@ class Run:
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped, over=self._over)
         snapshot = self.state.freeze(now_ms)
         is_heard = self.tells_why or self.watch is not None or self.state.listener is not None
-        plan = decide(snapshot, tells_why=is_heard, ahead=self._ahead)
+        plan = decide(snapshot, tells_why=is_heard, ahead=self.jobs_ahead)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:

@@ -19,10 +19,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+import numpy as np
 
 from muster.model.errors import InvalidValue
 
@@ -32,6 +34,8 @@ VARIABLE = "MUSTER_KERNELS"
 # machine code takes half a second, and compiling all kernels up to half a minute (docs/engine.md).
 WORTH_LOADING = 1_000
 WORTH_COMPILING = 5_000
+LOOKS_WORTH_LOADING = 20_000
+LOOKS_WORTH_COMPILING = 1_200_000
 
 KEPT = 8  # folders of machine code: other versions, checkouts and machines may share this home
 
@@ -70,7 +74,16 @@ def suited_to(size: int) -> Face:
         return plain
     if forced == "compiled" or size >= WORTH_COMPILING:
         return compiled
-    return compiled_if_cached
+    return compiled_if_cached if _is_any_cached() else plain
+
+
+def size_after(looks: int) -> int:
+    """So many tasks to place are worth the same face as turns that go on after so many looks at waiting jobs: what took
+    long so far may go on for as long. A look takes about 50 us as it is written; a second is lost by loading machine
+    code, and a minute by making it."""
+    if looks >= LOOKS_WORTH_COMPILING:
+        return WORTH_COMPILING
+    return WORTH_LOADING if looks >= LOOKS_WORTH_LOADING else 0
 
 
 def plain(kernel: Callable[P, R], /) -> Callable[P, R]:
@@ -88,7 +101,23 @@ def compiled(kernel: Callable[P, R], /) -> Callable[P, R]:
 
 def compiled_if_cached(kernel: Callable[P, R], /) -> Callable[P, R]:
     """The kernel as machine code if that is in the cache, and as it is written if it would have to be made."""
-    return compiled(kernel) if _is_cached(kernel) else kernel
+    return compiled(kernel) if _is_cached(kernel) else _on_arrays(kernel)
+
+
+@cache
+def _on_arrays(kernel: Callable[P, R]) -> Callable[P, R]:
+    """The kernel as it is written, for arrays: like machine code it answers with numbers of Python's, not numpy's."""
+
+    @wraps(kernel)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        answer: Any = kernel(*args, **kwargs)
+        return cast(R, tuple(map(_of_python, answer)) if isinstance(answer, tuple) else _of_python(answer))
+
+    return called
+
+
+def _of_python(answer: Any) -> Any:
+    return answer.item() if isinstance(answer, np.generic) else answer
 
 
 # --- twins --------------------------------------------------------------------------------------
@@ -160,6 +189,16 @@ class _Forgiving:
 
 
 # --- the cache ----------------------------------------------------------------------------------
+
+
+@cache
+def _is_any_cached() -> bool:
+    """Whether machine code of any kernel of ours is kept. If not, arrays would only make what is written slower."""
+    folder = _folder_for(Path(__file__).parent)
+    try:
+        return folder is not None and any(folder.glob("*/*.nbc"))
+    except OSError:
+        return False
 
 
 @cache
