@@ -5,6 +5,8 @@ It cuts, delays and half-closes at seeded random pieces. Every job whose submiss
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +17,10 @@ from cutting import TROUBLES, Cutting
 from ledger import Ledger
 from serving import PATIENCE_S, Site
 
+from muster.agent.calling import Caller
+from muster.agent.protocol import NodeReport
+from muster.agent.simulated import Ledger as AttemptLedger
+from muster.agent.simulated import Simulated
 from muster.sdk.client import Client
 
 PEOPLE, BATCHES, JOBS = 3, 12, 4
@@ -40,6 +46,35 @@ def test_whatever_breaks_on_the_way_every_job_ends_exactly_once(site: Site) -> N
     assert {job["state"] for job in jobs} == {"succeeded"}
     assert site.ask("GET", "/queues/a")["jobs"] == {"succeeded": PEOPLE * BATCHES * JOBS}  # and none came in twice
     Ledger.read(site.ledger()).check_each_once(acknowledged)
+
+
+def test_an_agent_that_is_told_to_end_while_it_waits_for_work_leaves_nothing_behind(site: Site) -> None:
+    async def story() -> list[str]:
+        trouble: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: trouble.append(context["message"]))
+        machines = Waiting([], seconds=0, ledger=AttemptLedger(None))
+        calling = asyncio.ensure_future(Caller(site.url, site.token, "lab", machines).run())
+        await asyncio.wait_for(machines.is_waiting.wait(), PATIENCE_S)
+        calling.cancel()
+        await asyncio.wait({calling})
+        gc.collect()
+        return [*trouble, *(str(task) for task in asyncio.all_tasks() - {asyncio.current_task()})]
+
+    assert asyncio.run(story()) == []
+
+
+class Waiting(Simulated):
+    """Says when its caller has nothing more to tell and waits for work."""
+
+    def __init__(self, nodes: list[NodeReport], *, seconds: float, ledger: AttemptLedger) -> None:
+        super().__init__(nodes, seconds=seconds, ledger=ledger)
+        self.is_waiting, self._calls = asyncio.Event(), 0
+
+    def settle(self) -> None:
+        super().settle()
+        self._calls += 1
+        if self._calls == 2:  # the first says hello
+            self.is_waiting.set()
 
 
 def _submit_all(proxy: Cutting, token: str, number: int) -> list[str]:

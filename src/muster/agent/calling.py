@@ -111,12 +111,15 @@ class Caller:
             got=self._got,
         )
         asked = asyncio.ensure_future(client.post(self._url, content=_encode(call), headers=self._headers))
+        asked.add_done_callback(_hear_of_trouble)
         if not saying and not hello and not self._pieces:  # nothing to say: whatever comes up meanwhile ends the wait
             news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait({asked, news}, return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            if not asked.done():
-                asked.cancel()
+            try:
+                await asyncio.wait({asked, news}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                news.cancel()
+                is_told = not asked.cancel()
+            if not is_told:
                 return Answer()
         heard = await asked
         if heard.status_code >= 500 or heard.status_code == 429:
@@ -130,6 +133,12 @@ class Caller:
         answer = _answer.decode(heard.content)
         self._got = answer.number
         return answer
+
+
+def _hear_of_trouble(asked: asyncio.Future[httpx2.Response]) -> None:
+    """Who is told to end does not wait for the answer, nor for why there is none: that would be logged as forgotten."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 class _Unwell(Exception):
