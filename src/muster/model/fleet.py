@@ -6,12 +6,13 @@ nodes a constraint admits, which nodes are close to each other. Same nodes, same
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
-from muster.model.nodes import NO_POD_LIMIT, Node
+from muster.model.nodes import NO_POD_LIMIT, Node, emptied
 from muster.model.pools import ALONE, BESIDE_OTHERS, DEFAULT_POOL, Pool, pool_of
 from muster.model.resources import PODS, Resources, total
 
@@ -84,7 +85,8 @@ class Fleet:
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
         self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
-        self.allocatable = total(node.empty().free for node in self.nodes.values())
+        alike = Counter(node.allocatable for node in self.nodes.values())  # most machines of a fleet are
+        self.allocatable = total(emptied(allocatable).free * many for allocatable, many in alike.items())
         self._by_cluster: dict[str, list[Node]] = {name: [] for name in self.clusters}
         for node in self.nodes.values():
             self._by_cluster[node.cluster].append(node)

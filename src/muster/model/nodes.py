@@ -57,10 +57,7 @@ class Node:
 
     def empty(self) -> Room:
         """The room on the node with nothing on it."""
-        free = self.allocatable
-        if not free.get(PODS):
-            free = free + Resources.of({PODS: NO_POD_LIMIT})
-        return Room(free=free, devices=(DEVICE_MILLI,) * (self.allocatable.get(GPU) // DEVICE_MILLI))
+        return emptied(self.allocatable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +132,12 @@ class Room:
             left -= (part := min(devices[index], left))
             devices[index] -= part
         return replace(self, free=self.free - self.free.lowest(foreign), devices=tuple(devices))
+
+
+def emptied(allocatable: Resources) -> Room:
+    """The room on a node that has this, with nothing on it."""
+    free = allocatable if allocatable.get(PODS) else allocatable + Resources.of({PODS: NO_POD_LIMIT})
+    return Room(free=free, devices=(DEVICE_MILLI,) * (allocatable.get(GPU) // DEVICE_MILLI))
 
 
 def _changed(free: tuple[int, ...], devices: tuple[int, ...], milli: int) -> tuple[int, ...]:
