@@ -100,9 +100,9 @@ def test_two_agents_do_not_share_a_folder(site: Site) -> None:
 
 
 def test_an_agent_that_is_told_to_end_leaves_tasks_to_the_next_one(site: Site, tmp_path: Path) -> None:
-    path = gate(tmp_path, "gate")
-    (name,) = site.submit(job(f"read line < {path}"))
-    site.wait([name], "running")
+    path, begun = gate(tmp_path, "gate"), tmp_path / "begun"
+    (name,) = site.submit(job(f"echo > {begun}; read line < {path}"))
+    site.wait_until(begun.exists)  # it runs as soon as that was decided, and the agent may not know of it yet
 
     assert site.agents["desk"].end(signal.SIGTERM) == 0
     path.write_text("go\n")
