@@ -37,8 +37,6 @@ LOW_LOAD, EVERY_S = max(int(400 * SCALE), 20), 0.05
 OUR_ACCOUNT = "muster.kubeconfig"
 BAR_TIMES, BAR_GANGS_PCT, BAR_P99_MS = 2, 90, 200
 BARE, THEIRS, OURS, GANGS = "a client that only binds", "kube-scheduler", "Muster", "Muster, gangs of 10"
-
-
 ORDER = (THEIRS, OURS, GANGS)  # in the first round
 
 
@@ -185,7 +183,7 @@ def _costs(spent: dict[str, float]) -> str:
 
 
 def _told(did: list[Did], low: dict[str, list[float]], load: float) -> str:
-    by = {who: [one for one in did if one.who == who] for who in (BARE, THEIRS, OURS, GANGS)}
+    by = {who: [one for one in did if one.who == who] for who in (BARE, *ORDER)}
     rows = [
         (
             who,

@@ -103,9 +103,7 @@ def test_a_refused_eviction_is_tried_again(
         pytest.param(MANY - 1, False, id="unless they were few"),
     ],
 )
-def test_it_counts_as_binding_for_a_moment_after_binds(
-    shared: Shared, namespace: str, binds: int, is_busy: bool
-) -> None:
+def test_it_is_busy_for_a_moment_after_binds(shared: Shared, namespace: str, binds: int, is_busy: bool) -> None:
     clock_ms = 0
 
     async def story() -> None:
@@ -114,12 +112,12 @@ def test_it_counts_as_binding_for_a_moment_after_binds(
             hands = Hands(client, lambda: clock_ms, lambda: True, lambda _, is_done: None)
             unknown = [Bind(f"uid-{number}", (namespace, f"gone-{number}"), "node-0") for number in range(binds)]
             hands.carry_out(Orders(binds=unknown))
-            assert hands.is_binding()
+            assert hands.is_busy()
             await hands.finish()
             clock_ms = JUST_NOW_MS - 1
-            assert hands.is_binding() is is_busy
+            assert hands.is_busy() is is_busy
             clock_ms = JUST_NOW_MS
-            assert not hands.is_binding()
+            assert not hands.is_busy()
 
     run(story())
 

@@ -60,8 +60,8 @@ class Hands:
         """How many pods wait for binds that were begun."""
         return len(self._binding)
 
-    def is_binding(self) -> bool:
-        """Whether pods wait for binds that were begun; or many were bound just now, so that more may follow."""
+    def is_busy(self) -> bool:
+        """Whether pods wait for their binds; or many were bound just now, so that more may follow."""
         is_fast = len(self._bound_ms) == MANY and self._clock_ms() < self._bound_ms[0] + JUST_NOW_MS
         return bool(self._binding) or is_fast
 

@@ -61,7 +61,7 @@ class Scheduler:
         self.world = World(policy)
         self._hands = Hands(client, self.now_ms, election.is_leading, self._settled)
         self._statuses = Statuses(client, self._news.set)
-        self._teller = Teller(client, self.now_ms, self._hands.is_binding, identity)
+        self._teller = Teller(client, self.now_ms, self._hands.is_busy, identity)
 
     def now_ms(self) -> int:
         """The time, which never goes back."""

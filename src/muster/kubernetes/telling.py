@@ -64,13 +64,11 @@ class Happened(NamedTuple):
 
 
 class Teller:
-    """Writes conditions and Events in the order in which they were said, a few at a time; while `is_binding`, only
-    those that are late."""
+    """Writes conditions and Events in the order in which they were said, a few at a time; while `is_busy` with
+    binds, only those that are late."""
 
-    def __init__(
-        self, client: Client, clock_ms: Callable[[], int], is_binding: Callable[[], bool], identity: str
-    ) -> None:
-        self._client, self._clock_ms, self._is_binding, self._identity = client, clock_ms, is_binding, identity
+    def __init__(self, client: Client, clock_ms: Callable[[], int], is_busy: Callable[[], bool], identity: str) -> None:
+        self._client, self._clock_ms, self._is_busy, self._identity = client, clock_ms, is_busy, identity
         self._told: dict[str, tuple[Said, int]] = {}  # by uid: what was said, and when
         self._wanted: dict[str, tuple[Member, Said]] = {}
         self._line: deque[tuple[int, str | Happened]] = deque()  # since when; a uid (of a condition), or an Event
@@ -120,7 +118,7 @@ class Teller:
 
     def _is_due(self) -> bool:
         """Whether the next words are to be written now."""
-        return bool(self._line) and (not self._is_binding() or self._clock_ms() - self._line[0][0] >= LATE_MS)
+        return bool(self._line) and (not self._is_busy() or self._clock_ms() - self._line[0][0] >= LATE_MS)
 
     async def _write(self, next_: str | Happened) -> None:
         try:

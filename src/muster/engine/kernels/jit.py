@@ -194,19 +194,20 @@ class _Forgiving:
 @cache
 def _is_any_cached() -> bool:
     """Whether machine code of any kernel of ours is kept. If not, arrays would only make what is written slower."""
-    folder = _folder_for(Path(__file__).parent)
-    try:
-        return folder is not None and any(folder.glob("*/*.nbc"))
-    except OSError:
-        return False
+    return _is_kept(Path(__file__).parent, "*.nbc")
 
 
 @cache
 def _is_cached(kernel: Callable[..., object]) -> bool:
     """Whether machine code of the kernel is kept, for whatever types of arguments."""
-    folder = _folder_for(_sources_of(kernel))
     code = kernel.__code__
     named = f"{Path(code.co_filename).stem}.{kernel.__qualname__}-{code.co_firstlineno}.*.nbc"  # by numba
+    return _is_kept(_sources_of(kernel), named)
+
+
+def _is_kept(sources: Path, named: str) -> bool:
+    """Whether machine code of the sources is kept in a file that is named like this."""
+    folder = _folder_for(sources)
     try:
         return folder is not None and any(folder.glob(f"*/{named}"))
     except OSError:  # a folder that may not be read holds nothing for us
