@@ -18,7 +18,7 @@ from muster.engine.kernels import placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
 from muster.model.made import MadeMapping
-from muster.model.nodes import Request, Room
+from muster.model.nodes import Request, Room, emptied
 from muster.model.resources import Resources
 from muster.model.snapshot import NodeState, Snapshot
 
@@ -92,6 +92,12 @@ class Floor:
         floor = cls(grounds)
         floor.put(states)
         return floor
+
+    @classmethod
+    def bare(cls, grounds: Grounds) -> Floor:
+        """A floor with nothing on any node."""
+        rooms = grounds.by_machine([grounds.row_of(emptied(machine)) for machine in grounds.machines])
+        return cls.with_rows(grounds, rooms, rooms.copy())
 
     @classmethod
     def with_rows(cls, grounds: Grounds, rooms: Array, empties: Array) -> Floor:

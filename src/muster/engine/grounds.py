@@ -7,7 +7,7 @@ are first seen; which nodes suit a group is worked out once for each constraint.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -80,19 +80,25 @@ class Grounds:
         self.number = {name: number for number, name in enumerate(self.names)}
         self.cluster_names = tuple(fleet.clusters)
         self.cluster_number = {name: number for number, name in enumerate(fleet.clusters)}
-        self.cluster_of = np.array([self.cluster_number[node.cluster] for node in nodes], np.int64)
-        takes_tasks = np.array([fleet.takes_tasks(node) for node in nodes], np.bool_)
-        self.open, self.closed = np.flatnonzero(takes_tasks), np.flatnonzero(~takes_tasks)
-        kin = fleet.whole.nodes.values()  # rooms of a part are rows like those of the whole
-        others = sorted({name for node in kin for name in node.allocatable} - set(_FIRST_DIMS))
+        members = [self._numbers_of(fleet.nodes_of(name)) for name in fleet.clusters]
+        self.cluster_of = np.zeros(len(nodes), np.int64)
+        for number, numbers in enumerate(members):
+            self.cluster_of[numbers] = number
+        self.closed = np.array(sorted(self.number[name] for name in fleet.closed), np.intp)
+        self.open = np.delete(np.arange(len(nodes)), self.closed)
+        self.machines = tuple(fleet.machines)
+        kinds = {machine: number for number, machine in enumerate(self.machines)}
+        self.machine_of = np.array([kinds[node.allocatable] for node in nodes], np.int64)
+        kin = fleet.whole.machines  # rooms of a part are rows like those of the whole
+        others = sorted({name for machine in kin for name in machine} - set(_FIRST_DIMS))
         self.dims = (*_FIRST_DIMS, *others)
         self.dim_number = {name: number for number, name in enumerate(self.dims)}
-        most_devices = max((node.allocatable.get(GPU) // DEVICE_MILLI for node in kin), default=0)
+        most_devices = max((machine.get(GPU) // DEVICE_MILLI for machine in kin), default=0)
         self.devices = min(most_devices, placing.MOST_DEVICES)
-        self.most_cpu = max((node.allocatable.get(CPU) for node in nodes), default=0)
-        self.most_milli = max((node.allocatable.get(GPU) for node in nodes), default=0)
+        self.most_cpu = max((machine.get(CPU) for machine in self.machines), default=0)
+        self.most_milli = max((machine.get(GPU) for machine in self.machines), default=0)
         self.steps = step(self.most_cpu, 4) + 1
-        most_memory = max((node.allocatable.get(MEMORY) for node in nodes), default=0)
+        most_memory = max((machine.get(MEMORY) for machine in self.machines), default=0)
         self.levels = step(most_memory >> 20, 4) + 1 if len(nodes) >= large_fleet else 0
         self.columns = placing.FREE + 2 * len(self.dims) + self.devices
         self.words = _words(len(nodes))
@@ -107,16 +113,15 @@ class Grounds:
         self._alike: tuple[tuple[TaskGroup, ...], tuple[list[int], list[int]]] = ((), ([0] * len(nodes), []))
         self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
         self._sets = 0
-        self._parts: dict[int, Array] = self._first_parts(nodes)
+        self._parts: dict[int, Array] = self._first_parts()
         self._assemble()
-        for number, name in enumerate(self.cluster_number):
-            place = self._new_set(self.number[node.name] for node in fleet.nodes_of(name))
-            self._parts[placing.CLUSTERS][number, placing.PLACE] = place
+        for number, numbers in enumerate(members):
+            self._parts[placing.CLUSTERS][number, placing.PLACE] = self._new_set(numbers)
 
-    def _first_parts(self, nodes: Sequence[Node]) -> dict[int, Array]:
+    def _first_parts(self) -> dict[int, Array]:
         """What the cells of the ground are made of, in order."""
-        traits = _table(len(nodes) + 1, placing.TRAIT)
-        traits[:-1, placing.HAS_GPUS] = [node.has_gpus for node in nodes]
+        traits = _table(len(self.names) + 1, placing.TRAIT)
+        traits[:-1, placing.HAS_GPUS] = self.by_machine([[machine.get(GPU) > 0] for machine in self.machines])[:, 0]
         return {
             placing.TRAITS: traits,
             placing.CLUSTERS: _table(len(self.cluster_number), placing.CLUSTER),
@@ -164,7 +169,7 @@ class Grounds:
         shape = self._shapes.get(profile)
         if shape is None:
             shape = self._shapes[profile] = Shape(
-                groups=tuple(self.group_number(group) for group in profile.groups),
+                groups=tuple([self.group_number(group) for group in profile.groups]),
                 least=tuple(group.min for group in profile.groups),
                 clusters=self.fleet.candidates(profile),
             )
@@ -229,12 +234,18 @@ class Grounds:
         if found is None:
             clusters, fleet = self.cluster_number, self.fleet
             admitted = list(chain.from_iterable(fleet.matching(name, constraint) for name in clusters))
-            taking = list(chain.from_iterable(fleet.open_matching(name, constraint) for name in clusters))
-            every = taken = self._new_set(self.number[node.name] for node in admitted)
+            numbers = self._numbers_of(admitted)
+            taking = np.intersect1d(numbers, self.open, assume_unique=True)
+            every = taken = self._new_set(numbers)
             if len(taking) < len(admitted):
-                taken = self._new_set(self.number[node.name] for node in taking)
+                taken = self._new_set(taking)
             found = self._masks[constraint] = (taken, every)
         return found
+
+    def _numbers_of(self, nodes: Sequence[Node]) -> Places:
+        if len(nodes) == len(self.names):
+            return np.arange(len(self.names))
+        return np.array([self.number[node.name] for node in nodes], np.intp)
 
     def alike_to(self, groups: tuple[TaskGroup, ...]) -> tuple[list[int], list[int]]:
         """For each node, which of several sorts it is; for each sort and group, whether its nodes are open to it."""
@@ -257,10 +268,10 @@ class Grounds:
         is_in: Array = (words[nodes // placing.WORD] >> (nodes % placing.WORD)) & 1
         return is_in
 
-    def _new_set(self, numbers: Iterable[int]) -> int:
+    def _new_set(self, numbers: Sequence[int] | Places) -> int:
         if self._sets == len(self._parts[placing.SETS]):
             self._grow(placing.SETS)
-        words = _bits(list(numbers), self.words)
+        words = _bits(numbers, self.words)
         summary = _bits(np.flatnonzero(words), self.set_size - self.words)
         self._parts[placing.SETS][self._sets] = np.concatenate([words, summary])
         self._list = None
@@ -313,6 +324,10 @@ class Grounds:
         self._assemble()
 
     # -- rooms -----------------------------------------------------------------------------------------
+
+    def by_machine(self, rows: Sequence[Sequence[int]]) -> Array:
+        """A row for each node, from one for each kind of machine."""
+        return np.array(rows, np.int64)[self.machine_of] if self.machines else _table(0, self.columns)
 
     def row_of(self, room: Room) -> list[int]:
         """A room in numbers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +23,14 @@ class Numbers(Generic[T]):
             known = self._number[name] = len(self.names)
             self.names.append(name)
         return known
+
+    def number_all(self, names: Iterable[T]) -> list[int]:
+        """The number of each of many names; none of them comes twice."""
+        names = list(names)
+        new = [name for name in names if name not in self._number]
+        self._number.update(zip(new, count(len(self.names))))
+        self.names += new
+        return list(map(self._number.__getitem__, names))
 
     def __contains__(self, name: object) -> bool:
         return name in self._number

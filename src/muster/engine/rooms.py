@@ -37,8 +37,6 @@ from muster.engine.kernels.placing import Cells
 from muster.engine.measure import Measure
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Room
-from muster.model.resources import Resources
-from muster.model.snapshot import NodeState
 
 Ints = npt.NDArray[np.int64]
 Mark = int
@@ -256,15 +254,7 @@ class Rooms:
     @classmethod
     def empty(cls, grounds: Grounds, *, face: Face | None = None) -> Rooms:
         """The rooms as they would be with nothing on any node."""
-        alike: dict[Resources, NodeState] = {}  # most machines of a fleet are
-        states: dict[str, NodeState] = {}
-        for name, node in grounds.fleet.nodes.items():
-            state = alike.get(node.allocatable)
-            if state is None:
-                room = node.empty()
-                state = alike[node.allocatable] = NodeState(empty=room, room=room)
-            states[name] = state
-        return cls.of(Floor.laid(grounds, states), face=face)
+        return cls.of(Floor.bare(grounds), face=face)
 
     def __del__(self) -> None:
         # Its cells and its index are for others now.

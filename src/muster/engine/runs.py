@@ -7,6 +7,7 @@ nothing to them (design.md 13). Profiles and queues have the numbers of the roll
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -270,8 +271,9 @@ class Runs:
         known = self._on.get(grounds)
         if known is None or len(known) < len(self.nodes):
             _keep_few(self._on)
-            numbers = [grounds.number.get(name, -1) for name in self.nodes.names]
-            known = self._on[grounds] = np.array(numbers, np.int64)
+            seen = np.zeros(0, np.int64) if known is None else known
+            new = map(grounds.number.get, self.nodes.names[len(seen) :], repeat(-1))
+            known = self._on[grounds] = np.concatenate((seen, np.array(list(new), np.int64)))
         return known
 
     def numbers_on(self, grounds: Grounds) -> tuple[Ints, Ints]:
@@ -279,7 +281,7 @@ class Runs:
         if grounds not in self._from:
             _keep_few(self._from)
             clusters = [self.clusters.number(name) for name in grounds.cluster_number]
-            nodes = [self.nodes.number(name) for name in grounds.names]
+            nodes = self.nodes.number_all(grounds.names)
             self._from[grounds] = (np.array(clusters, np.int64), np.array(nodes, np.int64))
         return self._from[grounds]
 

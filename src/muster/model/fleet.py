@@ -7,8 +7,9 @@ nodes a constraint admits, which nodes are close to each other. Same nodes, same
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
@@ -44,7 +45,9 @@ class Fleet:
 
     `pools` are those that someone made. A fleet with pools is in parts, one for each and one for the default pool; a
     part is a fleet of its own, of that `pool`, and knows the `whole` it is of. A fleet without pools is all one part.
-    `preempts_in`: the clusters in which jobs may be evicted for others.
+    `preempts_in`: the clusters in which jobs may be evicted for others. `where`: in which of the clusters a node is.
+    `machines`: how many nodes have the same to give; most machines of a fleet are alike. `closed`: the names of those
+    nodes that take no new tasks.
     """
 
     __slots__ = (
@@ -58,7 +61,9 @@ class Fleet:
         "_parts",
         "_pool_of",
         "allocatable",
+        "closed",
         "clusters",
+        "machines",
         "nodes",
         "pool",
         "pools",
@@ -75,6 +80,7 @@ class Fleet:
         pool: Pool = ALONE,
         preempts_in: Iterable[str] | None = None,
         whole: Fleet | None = None,
+        where: Callable[[Node], str] = attrgetter("cluster"),
     ) -> None:
         self.pool = pool
         self.whole = whole or self
@@ -85,11 +91,17 @@ class Fleet:
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
         self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
-        alike = Counter(node.allocatable for node in self.nodes.values())  # most machines of a fleet are
-        self.allocatable = total(emptied(allocatable).free * many for allocatable, many in alike.items())
+        self.machines = Counter(node.allocatable for node in self.nodes.values())
+        self.allocatable = total(emptied(kind).free * many for kind, many in self.machines.items())
         self._by_cluster: dict[str, list[Node]] = {name: [] for name in self.clusters}
         for node in self.nodes.values():
-            self._by_cluster[node.cluster].append(node)
+            self._by_cluster[where(node)].append(node)
+        self.closed = frozenset(
+            node.name
+            for name, members in self._by_cluster.items()
+            for node in members
+            if node.cordoned or self.clusters[name].silent
+        )
         self._pool_of: dict[str, str] = {}
         if self.pools:
             self._pool_of = {node.name: pool_of(node.labels, self.pools.values()) for node in self.nodes.values()}
@@ -174,7 +186,7 @@ class Fleet:
 
     def takes_tasks(self, node: Node) -> bool:
         """Whether new tasks may go to the node."""
-        return not node.cordoned and not self.clusters[node.cluster].silent
+        return node.name not in self.closed
 
     def suits(self, node: Node, constraint: Constraint) -> bool:
         """Whether new tasks with the constraint may go to the node."""
@@ -184,8 +196,9 @@ class Fleet:
         """The nodes of a cluster that the constraint admits, cordoned ones too."""
         found = self._matching.get((cluster, constraint))
         if found is None:
-            nodes = self._by_cluster[cluster]
-            found = tuple(node for node in nodes if constraint.refuses(node.name, node.labels, node.taints) is None)
+            found = tuple(self._by_cluster[cluster])
+            if not constraint.is_lenient or any(node.taints for node in found):
+                found = tuple(node for node in found if constraint.refuses(node.name, node.labels, node.taints) is None)
             self._matching[cluster, constraint] = found
         return found
 
@@ -193,7 +206,9 @@ class Fleet:
         """Of those, the nodes that take new tasks."""
         found = self._open.get((cluster, constraint))
         if found is None:
-            found = tuple(node for node in self.matching(cluster, constraint) if self.takes_tasks(node))
+            found = self.matching(cluster, constraint)
+            if self.closed:
+                found = tuple(node for node in found if self.takes_tasks(node))
             self._open[cluster, constraint] = found
         return found
 
@@ -221,8 +236,8 @@ def _areas(fleet: Fleet) -> Areas:
     # Numbered, so that their order is that of the places: by pool, and of one pool by cluster.
     names = {place: f"{number:06}" for number, place in enumerate(places)}
     clusters = [replace(fleet.clusters[cluster], name=name) for (cluster, _), name in names.items()]
-    nodes = [replace(it, cluster=names[it.cluster, fleet.pool_of(it.name)]) for it in fleet.nodes.values()]
-    return Areas(fleet=Fleet(clusters, nodes), places=tuple(places))
+    areas = Fleet(clusters, fleet.nodes.values(), where=lambda node: names[node.cluster, fleet.pool_of(node.name)])
+    return Areas(fleet=areas, places=tuple(places))
 
 
 def _domains(nodes: list[Node]) -> list[Domain]:

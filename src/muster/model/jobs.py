@@ -6,9 +6,10 @@ where a job fits depends on its profile alone (design.md 13).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 from muster.model.after import After
 from muster.model.labels import ANYWHERE, Constraint
@@ -17,6 +18,8 @@ from muster.model.nodes import Request
 from muster.model.resources import GPU, NOTHING, Resources, Weights
 from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL, Serving
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,29 @@ class TaskGroup:
     prefers_close: bool = False
     decides: bool = True
     speeds: tuple[int, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once: profiles of many pools have equal groups, which every pool looks up.
+        parts = (self.name, self.min, self.initial, self.max, self.request, self.constraint, self.max_hops)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Callable[[], TaskGroup], tuple[()]]:
+        return _made_anew(self)
 
     @property
     def is_close(self) -> bool:
         """Whether the group cares how far apart its tasks are."""
         return self.prefers_close or self.max_hops is not None
+
+
+def _made_anew(it: T) -> tuple[Callable[[], T], tuple[()]]:
+    """A copy is made from its parts: hashes of text differ between processes."""
+    parts = {part.name: getattr(it, part.name) for part in fields(cast(Any, it)) if part.init}
+    return partial(type(it), **parts), ()
 
 
 def _hardest_first(group: TaskGroup) -> tuple[bool, bool, int, int, str]:
@@ -95,6 +116,9 @@ class Profile:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[Callable[[], Profile], tuple[()]]:
+        return _made_anew(self)
 
     def group(self, name: str) -> TaskGroup:
         """The group of that name."""

@@ -267,6 +267,11 @@ class Constraint:
             tolerations=parse_tolerations(tolerations, path="tolerations"),
         )
 
+    @property
+    def is_lenient(self) -> bool:
+        """Whether only a taint can keep a task off a node."""
+        return not self.selector and self.affinity is None
+
     def refuses(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> str | None:
         """What keeps a task off this node: "nodeSelector", "affinity" or "taint"; None when it is admitted."""
         for key, value in self.selector:
