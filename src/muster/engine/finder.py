@@ -16,12 +16,12 @@ from muster.engine.lines import Takers
 from muster.engine.lower import Lower, Search
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
-from muster.engine.rooms import Span
 from muster.engine.stays import BORROWER, Stays
-from muster.engine.taking import Careful, Taken, Taking
+from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.engine.walls import Walls
+from muster.engine.without import Without, span_without
 from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
@@ -282,9 +282,9 @@ class Finder:
             taken = search.find(careful, partial(self._pruned, job), left)
             self._in_vain += taken is None and search.has_anyone()
             return taken
-        fits = partial(self._fits_without, job, cluster, careful)
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
-        units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays) if in_reach else None
+        trial = Without(self.horizon, job, cluster, careful)
+        units = victims(claims, in_reach, trial, left, only_delays=blocked.only_delays) if in_reach else None
         if units is None or (found := careful(units)) is None:
             self._in_vain += bool(in_reach)
             return None
@@ -321,31 +321,12 @@ class Finder:
         known = self._short.get(profile)
         return None if known is None else _resource(known)
 
-    def _fits_without(self, job: Job, cluster: str, careful: Careful, units: list[Unit]) -> bool:
-        """Whether the job could start if these units were gone; a quick no before the careful answer."""
-        if self._placed_without(job, cluster, units) is None:
-            return False
-        return not self.horizon.promised or careful(units) is not None
-
-    def _placed_without(self, job: Job, cluster: str, units: list[Unit]) -> Tasks | None:
-        """The job's tasks at its min if these units were gone, promises apart; nothing is taken."""
-        span = self._span_without(units)
-        found = Placer(span).place(job.profile, cluster, job.profile.least_widths)
-        span.undo()
-        return found
-
-    def _span_without(self, units: list[Unit]) -> Span:
-        """The room now without these units, to be undone."""
-        span = Span([self.horizon.now])
-        span.give_all([(unit.run.job.profile, unit.tasks) for unit in units])
-        return span
-
     def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
         """The units that must go for these very tasks; another placement may have needed others."""
         needed = units
         for unit in () if self.horizon.promised else units:
             fewer = [other for other in needed if other is not unit]
-            span = self._span_without(fewer)
+            span = span_without(fewer, self.horizon)
             if span.holds_all(job.profile, tasks):
                 needed = fewer
             span.undo()
@@ -361,7 +342,7 @@ class Finder:
         """Whether the job could start in the way of no promise if these units were gone."""
         if not self._is_apart(units):
             careful = partial(self._beside_promises, job, cluster)
-            return self._fits_without(job, cluster, careful, units)
+            return Without(self.horizon, job, cluster, careful).fits(units)
         undo, tasks = self.horizon.place_in_place_of(_gone(units), job, cluster)
         undo()
         return tasks is not None

@@ -21,6 +21,7 @@ from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
+from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
@@ -66,10 +67,11 @@ class Spare(NamedTuple):
 
 
 class Leaver(NamedTuple):
-    """An attempt of unknown end on some of the nodes that promises count on; whom it overtook, and from when on it may
-    be evicted for them."""
+    """An attempt of unknown end on some of the nodes that promises count on, and what it leaves behind; whom it
+    overtook, and from when on it may be evicted for them."""
 
     row: int
+    moves: Cells
     nodes: set[str]
     overtook: tuple[str, ...]
     expiry_ms: int
@@ -404,10 +406,13 @@ class Horizon:
         if not fragile:
             return []
         found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks})
-        expiries = self.stays.expiries(np.array([row for row, _ in found], np.int64)).tolist()  # of those who overtook
+        rows, books = np.array([row for row, _ in found], np.int64), self.now.books
+        expiries = self.stays.expiries(rows).tolist()  # of those who overtook
+        moves, lasts = self.stays.moves_of(rows, books.grounds, self.asks)
+        cells, ends = books.from_array(moves), [0, *(TASK * lasts).tolist()]
         return [
-            Leaver(row, nodes, overtook.get(row, ()), expiry_ms)
-            for (row, nodes), expiry_ms in zip(found, expiries, strict=True)
+            Leaver(row, cells[begin:end], nodes, overtook.get(row, ()), expiry_ms)
+            for (row, nodes), expiry_ms, begin, end in zip(found, expiries, ends, ends[1:], strict=False)
         ]
 
     def _recall(self, order: list[Promised]) -> bool:
@@ -447,7 +452,7 @@ class Horizon:
                     break  # nobody else may have the room, but more cannot be said
                 guessed.remove(leaver)
                 leavers.remove(leaver)
-                self._let_go(rooms, np.array([leaver.row]))
+                rooms.give_back(leaver.moves)
             rooms.take(task.node, group, task.devices)
         return is_kept
 

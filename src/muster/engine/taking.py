@@ -16,6 +16,7 @@ import numpy as np
 from muster.engine.giving import Candidates, Reach
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.placing import TASK
+from muster.engine.kernels.yielding import ENOUGH
 from muster.engine.ledger import Ledger
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Span
@@ -43,8 +44,6 @@ Careful = Callable[[list[Unit]], tuple[Tasks, Horizon] | None]
 
 Prune = Callable[[Tasks, list[Unit]], Taken]
 """The head on these very tasks, without units that need not go for them."""
-
-_ENOUGH = 2
 
 
 class Taking:
@@ -166,7 +165,7 @@ class Search:
                     place,
                     end,
                 )
-                yield from candidates.highest_id_first([it for it in range(first, place) if may[it] == _ENOUGH])
+                yield from candidates.highest_id_first([it for it in range(first, place) if may[it] == ENOUGH])
 
     # -- several ---------------------------------------------------------------------------------------
 

@@ -9,10 +9,12 @@ unit that is enough, the cheapest among equals; failing that, for a set from whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
+from typing import Protocol
 
 import numpy as np
 
@@ -41,6 +43,19 @@ class Unit:
 
 
 Fits = Callable[[list[Unit]], bool]
+
+
+class Trial(Protocol):
+    """Whether the head has room if units were gone (muster.engine.without)."""
+
+    def fits(self, units: list[Unit]) -> bool:
+        """Whether it could start."""
+
+    def each_alone(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those of the units in the place of which alone it has room, promises apart."""
+
+    def room_after(self, units: Sequence[Unit], *, at_once: bool = False) -> int | None:
+        """After how many of them there could be room; None if never."""
 
 
 class Claims:
@@ -208,21 +223,24 @@ class Claims:
 LOOKS = 16  # at units that might go for a head that only promises keep from starting
 
 
-def victims(claims: Claims, units: list[Unit], fits: Fits, most: int, *, only_delays: bool) -> list[Unit] | None:
+def victims(claims: Claims, units: list[Unit], trial: Trial, most: int, *, only_delays: bool) -> list[Unit] | None:
     """Those of the units to evict so that the head fits; None if nothing legal is enough.
 
     If only promises are in its way, it may be that nobody needs to go: no promise that rests on guesses keeps a queue
     from its share.
     """
+    legal = [unit for unit in units if claims.allows(unit)]
     if only_delays:
-        return [] if fits([]) else _one_that_is_enough(claims, units, fits, LOOKS)
-    return _one_that_is_enough(claims, units, fits, len(units)) or _several(claims, units, fits, most)
+        return [] if trial.fits([]) else _one_that_is_enough(claims, legal, trial.fits, LOOKS)
+    if trial.room_after(legal, at_once=True) is None:
+        return None
+    alone = trial.each_alone(legal)
+    return _one_that_is_enough(claims, alone, trial.fits, len(alone)) or _several(claims, legal, trial, most)
 
 
-def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
-    for _, tier in groupby(units, key=claims.tier):
-        legal = [unit for unit in tier if claims.allows(unit)]
-        for unit in sorted(legal, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
+def _one_that_is_enough(claims: Claims, legal: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
+    for _, tier in groupby(legal, key=claims.tier):
+        for unit in sorted(tier, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
             if not looks:
                 return None
             looks -= 1
@@ -231,22 +249,29 @@ def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits, looks: in
     return None
 
 
-def _several(claims: Claims, units: list[Unit], fits: Fits, most: int) -> list[Unit] | None:
-    chosen: list[Unit] = []
-    left = list(units)
-    while not fits(merged(chosen)):
-        unit = next(_next_legal(claims, left), None)
-        if unit is None or len(chosen) >= most:
-            return None
-        left.remove(unit)
-        chosen.append(unit)
-        claims.take(unit)
-    return minimal(chosen, fits)
+def _several(claims: Claims, legal: list[Unit], trial: Trial, most: int) -> list[Unit] | None:
+    chosen = list(islice(_in_turn(claims, legal), most))
+    first = trial.room_after(chosen)
+    for many in () if first is None else range(first, len(chosen) + 1):
+        if trial.fits(merged(chosen[:many])):
+            return minimal(chosen[:many], trial.fits)
+    return None
 
 
-def _next_legal(claims: Claims, left: list[Unit]) -> Iterator[Unit]:
-    """Units in order; the queue furthest over changes as units go."""
-    return (unit for unit in sorted(left, key=claims.tier) if claims.allows(unit))
+def _in_turn(claims: Claims, units: Iterable[Unit]) -> Iterator[Unit]:
+    """Units in the order in which they go, counted as gone; the queue furthest over changes on the way."""
+    lines: dict[tuple[Rule, str], deque[Unit]] = {}
+    for unit in units:
+        lines.setdefault((unit.rule, unit.run.job.queue), deque()).append(unit)
+    while True:
+        for line in lines.values():
+            while line and not claims.allows(line[0]):
+                line.popleft()  # nor will it be later: queues have less and less to spare
+        line = min((line for line in lines.values() if line), key=lambda line: claims.tier(line[0]), default=deque())
+        if not line:
+            return
+        claims.take(line[0])
+        yield line.popleft()
 
 
 def minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:

@@ -24,6 +24,8 @@ from muster.engine.kernels.placing import (
 )
 from muster.engine.kernels.sets import ask_of, includes, place_of, set_of
 
+ENOUGH = 2  # of who may go: they are enough by themselves
+
 
 @kernel
 def who_is_enough(
@@ -43,7 +45,7 @@ def who_is_enough(
     end: int,
 ) -> tuple[int, int]:
     """The first of these jobs without which the head would fit now, and where those just like it end: among them,
-    `may` is then 2 for all who are enough. Only those are asked who `may` (1). (end, end) if nobody is enough.
+    `may` is then ENOUGH for all who are. Only those are asked who `may` (1). (end, end) if nobody is enough.
 
     A job has the moves up to its own of `lasts`; those with the same number in `same` are alike.
     """
@@ -56,7 +58,7 @@ def who_is_enough(
         first = 0 if each == 0 else lasts[each - 1]
         leaving = moves[first * TASK : lasts[each] * TASK]
         if is_enough(ground, books, index, circles, trial, groups, widths, cluster, leaving):
-            may[each] = 2
+            may[each] = ENOUGH
             if found == end:
                 found = each
     return found, end
