@@ -240,15 +240,19 @@ class Ledger:
 
     def settle(self) -> None:
         """What the next turn would find: of queues that changed, flows are those of this very moment."""
+        self.columns.flow[:], self.columns.started_flow[:] = self.settled()
+
+    def settled(self) -> tuple[Ints, Ints]:
+        """Flow and started flow of each queue, by number, as they are once the books are settled."""
         books = self.columns
-        if not self._evicted and not np.count_nonzero(books.starts):
-            return
-        started = {self.numbered[number] for number in books.starts.nonzero()[0].tolist()}
-        for holding in (self.queues[name] for name in started | self._evicted):
+        flows, started_flows = books.flow.copy(), books.started_flow.copy()
+        names = {self.numbered[number] for number in books.starts.nonzero()[0].tolist()} | self._evicted
+        for holding in (self.queues[name] for name in names):
             number = holding.number
             flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
-            books.started_flow[number] = max(flow, holding.started_usage)
-            books.flow[number] = max(holding.started_flow, holding.usage)
+            started_flows[number] = started = max(flow, holding.started_usage)
+            flows[number] = max(started, holding.usage)
+        return flows, started_flows
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""

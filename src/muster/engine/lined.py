@@ -54,6 +54,7 @@ class Lined:
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
         self._lane_of: dict[tuple[int, int, int, int, int, int], int] = {}
+        self._are_ranked = True  # all of them: none has a rank that is to be worked out
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
         self._rows = Table(
@@ -101,7 +102,8 @@ class Lined:
         self.row_of[job.id] = row
         rows, known_ms = self._rows.cells, job.known_ms
         rows["submit"][row] = job.submit_ms
-        rows["rank"][row] = self._rank(job)
+        rows["rank"][row] = rank = self._rank(job)
+        self._are_ranked &= rank > 0
         rows["number"][row] = job.number
         rows["lifetime"][row] = NONE if job.lifetime_ms is None else job.lifetime_ms
         rows["known"][row] = NONE if known_ms is None else known_ms
@@ -127,7 +129,8 @@ class Lined:
             self._rows.array(name)[rows] = cells[like]
         self._rows.array("submit")[rows] = submit_ms
         self._rows.array("number")[rows] = numbers
-        self._rows.array("rank")[rows] = self._ranks(submit_ms)
+        self._rows.array("rank")[rows] = ranks = self._ranks(submit_ms)
+        self._are_ranked &= bool(ranks.all())
         if submit_ms[-1] > self._newest:
             self._newest = int(submit_ms[-1])
             rank = self._rows.cells["rank"][first + size - 1]
@@ -224,6 +227,8 @@ class Lined:
     def rank_all(self) -> bool:
         """Work out the order of all jobs of one moment before it is asked for, if that is not too much; whether it was
         not. Ranks may change on the way: nobody else may read them meanwhile."""
+        if self._are_ranked:
+            return True
         rows = np.flatnonzero(self._rows.array("rank")[: len(self._rows)] == 0).tolist()
         submitted = self._rows.cells["submit"]
         moments = {submitted[row] for row in rows if self.ids[row] is not None}
@@ -231,6 +236,7 @@ class Lined:
             return False
         for submit_ms in moments:
             self.rank_those_of(submit_ms)
+        self._are_ranked = True
         return True
 
     def _rank(self, job: Job) -> int:

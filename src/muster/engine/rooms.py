@@ -326,11 +326,17 @@ class Rooms:
 
     def fits(self, node: str, group: TaskGroup) -> bool:
         """Whether one more task of the group can be on the node."""
-        return Span([self]).fits(node, group)
+        return self._takes(node, group, ())
 
     def holds(self, task: Task, group: TaskGroup) -> bool:
         """Whether the task fits on its node, on the very devices it was promised."""
-        return task.node in self.books.grounds.number and Span([self]).fits(task.node, group, task.devices)
+        return task.node in self.books.grounds.number and self._takes(task.node, group, task.devices)
+
+    def _takes(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> bool:
+        grounds, listed = self.books.grounds, self.books.listed
+        number, at = grounds.group_number(group), grounds.number[node]
+        ground, trial = grounds.ground(listed=listed), self._own_trial()
+        return self.books.kernels.holds(ground, self.books.cells, trial, number, at, bits_of(devices))
 
     def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
         """Whether tasks of a job fit together where they are, on the very devices they were promised."""

@@ -262,7 +262,9 @@ class Stays(Present):
         rows = self.ends.rows[~self.ends.stated]
         tasks, owner = self._tasks_of(rows)
         numbers = {self.resident.nodes.number(name): name for name in nodes}
-        hit = (np.isin(tasks[:, runs.NODE], list(numbers))).nonzero()[0]
+        is_one = np.zeros(len(self.resident.nodes), np.bool_)
+        is_one[list(numbers)] = True
+        hit = is_one[tasks[:, runs.NODE]].nonzero()[0]
         where: dict[int, set[str]] = {}
         for task in hit.tolist():
             where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])

@@ -31,8 +31,6 @@ class News:
 
     def _holdings(self) -> Ints:
         """As the next round would find them: whether someone has settled the books meanwhile is no news."""
-        ledger = self.turn.ledger.fork()
-        ledger.settle()
-        books = ledger.columns
-        columns = (books.flow, books.usage, books.started_flow, books.started_usage, books.fixed_flow)
+        (flow, started_flow), books = self.turn.ledger.settled(), self.turn.ledger.columns
+        columns = (flow, books.usage, started_flow, books.started_usage, books.fixed_flow)
         return np.stack([column[self._queues] for column in columns])
