@@ -7,7 +7,7 @@ are first seen; which nodes suit a group is worked out once for each constraint.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -55,9 +55,10 @@ def cells_of(numbers: Sequence[int], *, listed: bool) -> Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shape:
-    """A profile in numbers: its groups, and how many tasks each has at least."""
+    """A profile in numbers: its groups, also by name, and how many tasks each has at least."""
 
     groups: tuple[int, ...]
+    named: Mapping[str, int]
     least: tuple[int, ...]
     clusters: tuple[str, ...]  # its candidates, most preferred first
     _cells: dict[bool, tuple[Cells, Cells]] = field(default_factory=dict, repr=False)
@@ -168,8 +169,10 @@ class Grounds:
         """The profile in numbers."""
         shape = self._shapes.get(profile)
         if shape is None:
+            numbers = [self.group_number(group) for group in profile.groups]
             shape = self._shapes[profile] = Shape(
-                groups=tuple([self.group_number(group) for group in profile.groups]),
+                groups=tuple(numbers),
+                named=dict(zip(profile.least_widths, numbers, strict=True)),
                 least=tuple(group.min for group in profile.groups),
                 clusters=self.fleet.candidates(profile),
             )

@@ -28,7 +28,7 @@ from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, Rights, Stays
 from muster.engine.table import NONE
-from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task, TaskGroup
+from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task, TaskGroup
 from muster.model.names import NameKey
 from muster.model.snapshot import Snapshot
 
@@ -166,10 +166,11 @@ class Horizon:
 
         Only right if no promise counts on nodes that they are on.
         """
-        trials = []
+        trials, all_moves = [], self.now.books.moves_of(_tasks_of(gone))
         for rooms, present in self._rooms_of(gone):
+            moves = all_moves if present is gone else self.now.books.moves_of(_tasks_of(present))
             trials.append(span := Span([rooms]))
-            span.give_all([(run.job.profile, tasks) for run, tasks in present])
+            span.give_back(moves, len(moves) // TASK)
         return self._placed_after(trials, job, cluster)
 
     def _placed_after(self, trials: Sequence[Span], job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
@@ -186,7 +187,7 @@ class Horizon:
     def put_in_place_of(self, gone: Gone, job: Job, tasks: Tasks) -> Callable[[], None]:
         """Where there is no promise: these very tasks of a job in the place of others; returns how to undo it."""
         span = Span([self.now])
-        span.give_all([(run.job.profile, theirs) for run, theirs in gone])
+        span.give_all(_tasks_of(gone))
         for task in tasks:
             span.put(task.node, job.profile.group(task.group), task.devices)
         return span.undo
@@ -198,7 +199,7 @@ class Horizon:
             start_ms = it.reservation.start_ms
             present = [(run, tasks) for run, tasks in gone if run.end_ms <= self.now_ms or run.end_ms > start_ms]
             if present:
-                yield it.rooms, present
+                yield it.rooms, gone if len(present) == len(gone) else present
 
     def _rooms_with(self, rows: Ints) -> Iterator[tuple[Rooms, Ints]]:
         """The rooms of each moment, and which of these are there then."""
@@ -464,6 +465,10 @@ class Horizon:
         shed[spare] = None
         rooms.give(node, spare.group, spare.task.devices)
         return True
+
+
+def _tasks_of(gone: Gone) -> list[tuple[Profile, Tasks]]:
+    return [(run.job.profile, tasks) for run, tasks in gone]
 
 
 def _end(start_ms: int, bound_ms: int | None) -> int:

@@ -197,17 +197,12 @@ class Books:
 
     def moves_of(self, jobs: Iterable[tuple[Profile, Iterable[Task]]]) -> Cells:
         """Tasks of several jobs in numbers, one after the other."""
-        number, numbers = self.grounds.number, list[int]()
-        known: dict[Profile, dict[str, int]] = {}
+        number, shape_of, numbers = self.grounds.number, self.grounds.shape_of, list[int]()
         for profile, tasks in jobs:
-            if (groups := known.get(profile)) is None:
-                shape = self.grounds.shape_of(profile)
-                groups = {group.name: row for group, row in zip(profile.groups, shape.groups, strict=True)}
-                known[profile] = groups
-            for task in tasks:
-                if task.node not in number:  # of a part of a fleet: others may be elsewhere
-                    continue
-                numbers += (groups[task.group], number[task.node], bits_of(task.devices))
+            groups = shape_of(profile).named
+            for group, _, node, devices in tasks:
+                if node in number:  # of a part of a fleet: others may be elsewhere
+                    numbers += (groups[group], number[node], bits_of(devices))
         return self.of(numbers)
 
     def new_trial(self, moments: Sequence[int], sign: int, tasks: int) -> Cells:
