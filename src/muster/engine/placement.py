@@ -21,6 +21,8 @@ from muster.engine.kernels.placing import Cells
 from muster.engine.rooms import Rooms, Span, devices_of
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
+from muster.model.labels import Constraint
+from muster.model.nodes import Room, emptied
 from muster.model.resources import GPU
 
 step = sets.step
@@ -185,6 +187,7 @@ class _EmptyFleet:
         self.fleet = fleet
         self._answers: dict[tuple[Profile, tuple[str, ...]], Shortage | None] = {}
         self._placer = Placer(Span([Rooms.empty(grounds_of(fleet))]), everywhere=True)
+        self._rooms: dict[tuple[str, Constraint], list[Room]] = {}
 
     def shortage(self, profile: Profile, among: Container[str]) -> Shortage | None:
         """What keeps the profile from being placed in any of its clusters that are among these; None if it can be."""
@@ -194,6 +197,8 @@ class _EmptyFleet:
         return self._answers[profile, clusters]
 
     def _shortage(self, profile: Profile, clusters: tuple[str, ...]) -> Shortage | None:
+        if any(self._takes_one(profile, cluster) for cluster in clusters):
+            return None
         placer, shortages = self._placer, []
         for cluster in clusters:
             if placer.place(profile, cluster, profile.least_widths) is not None:
@@ -201,6 +206,17 @@ class _EmptyFleet:
                 return None
             shortages.append(placer.shortage(profile, cluster))
         return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+
+    def _takes_one(self, profile: Profile, cluster: str) -> bool:
+        """Whether one task is all that the profile asks for, and some machine has room for it."""
+        group = profile.groups[0]
+        if profile.tasks_min != 1 or len(profile.groups) != 1 or group.request.gpus > self._placer.grounds.devices:
+            return False
+        rooms = self._rooms.get((cluster, group.constraint))
+        if rooms is None:
+            kinds = {node.allocatable: None for node in self.fleet.matching(cluster, group.constraint)}
+            rooms = self._rooms[cluster, group.constraint] = list(map(emptied, kinds))
+        return any(room.fits(group.request) for room in rooms)
 
 
 _empty_fleet = lru_cache(maxsize=FLEETS)(_EmptyFleet)
