@@ -130,7 +130,7 @@ def test_a_gang_waits_until_enough_of_its_pods_are_there(pods: Tell, terms: Tell
         pytest.param(
             lambda told: [told.pod(name, scheduler="kar-scheduler") for name in "abc"],
             "SCHEDULING_SPEC_MISSING",
-            id="kar-scheduler: pods without a controller",
+            id="GA-6 kar-scheduler: pods without a controller",
         ),
     ],
 )
