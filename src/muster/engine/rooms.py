@@ -205,6 +205,12 @@ class Books:
                     numbers += (groups[group], number[node], bits_of(devices))
         return self.of(numbers)
 
+    def holds(self, trial: Cells, node: str, group: TaskGroup, devices: tuple[int, ...]) -> bool:
+        """Whether a task could be on the node at the moments of a trial, on these devices if any are given."""
+        number, at = self.grounds.group_number(group), self.grounds.number[node]
+        ground = self.grounds.ground(listed=self.listed)
+        return self.kernels.holds(ground, self.cells, trial, number, at, bits_of(devices))
+
     def new_trial(self, moments: Sequence[int], sign: int, tasks: int) -> Cells:
         """Cells to place so many tasks at these moments."""
         columns = self.grounds.columns
@@ -321,17 +327,12 @@ class Rooms:
 
     def fits(self, node: str, group: TaskGroup) -> bool:
         """Whether one more task of the group can be on the node."""
-        return self._takes(node, group, ())
+        return self.books.holds(self._own_trial(), node, group, ())
 
     def holds(self, task: Task, group: TaskGroup) -> bool:
         """Whether the task fits on its node, on the very devices it was promised."""
-        return task.node in self.books.grounds.number and self._takes(task.node, group, task.devices)
-
-    def _takes(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> bool:
-        grounds, listed = self.books.grounds, self.books.listed
-        number, at = grounds.group_number(group), grounds.number[node]
-        ground, trial = grounds.ground(listed=listed), self._own_trial()
-        return self.books.kernels.holds(ground, self.books.cells, trial, number, at, bits_of(devices))
+        is_there = task.node in self.books.grounds.number
+        return is_there and self.books.holds(self._own_trial(), task.node, group, task.devices)
 
     def holds_all(self, profile: Profile, tasks: Sequence[Task]) -> bool:
         """Whether tasks of a job fit together where they are, on the very devices they were promised."""
@@ -387,10 +388,7 @@ class Span:
 
     def fits(self, node: str, group: TaskGroup, devices: tuple[int, ...] = ()) -> bool:
         """Whether a task could be on the node at every moment, on the same devices: these, if any are given."""
-        grounds, listed = self.books.grounds, self.books.listed
-        number, at = grounds.group_number(group), grounds.number[node]
-        ground, books = grounds.ground(listed=listed), self.books.cells
-        return self.books.kernels.holds(ground, books, self.trial(0), number, at, bits_of(devices))
+        return self.books.holds(self.trial(0), node, group, devices)
 
     def take(self, node: str, group: TaskGroup) -> tuple[int, ...]:
         """Put a task on the node; returns the devices it gets."""
