@@ -21,7 +21,7 @@ from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.engine.walls import Walls
-from muster.engine.without import Without, span_without
+from muster.engine.without import ByRight, Without, span_without
 from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
@@ -250,7 +250,8 @@ class Finder:
     def _taken_from(self, search: Search) -> Taken | None:
         """The head in the place of those it finds, if they are not too many for one turn."""
         job, cluster = search.head, search.cluster
-        units = search.enough(partial(self._fits_beside_promises, job, cluster))
+        without = Without(self.horizon, job, cluster, partial(self._beside_promises, job, cluster))
+        units = search.enough(partial(self._fits_beside_promises, without, job, cluster), without.who_must_go)
         if units is None or len(by_run(units)) > self.policy.evictions_per_turn - self._evicted:
             return None
         if not self._is_apart(units):
@@ -283,7 +284,7 @@ class Finder:
             self._in_vain += taken is None and search.has_anyone()
             return taken
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
-        trial = Without(self.horizon, job, cluster, careful)
+        trial = ByRight(self.horizon, job, cluster, careful)
         units = victims(claims, in_reach, trial, left, only_delays=blocked.only_delays) if in_reach else None
         if units is None or (found := careful(units)) is None:
             self._in_vain += bool(in_reach)
@@ -338,11 +339,10 @@ class Finder:
         horizon.now.take_all(job.profile, tasks)
         return horizon
 
-    def _fits_beside_promises(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+    def _fits_beside_promises(self, without: Without, job: Job, cluster: str, units: list[Unit]) -> bool:
         """Whether the job could start in the way of no promise if these units were gone."""
         if not self._is_apart(units):
-            careful = partial(self._beside_promises, job, cluster)
-            return Without(self.horizon, job, cluster, careful).fits(units)
+            return without.fits(units)
         undo, tasks = self.horizon.place_in_place_of(_gone(units), job, cluster)
         undo()
         return tasks is not None

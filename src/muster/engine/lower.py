@@ -23,7 +23,7 @@ from muster.engine.rooms import Span
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER
 from muster.engine.tenants import Tenants
-from muster.engine.victims import Fits, Unit, merged, minimal
+from muster.engine.victims import Fits, MustGo, Unit, merged, minimal
 from muster.engine.walls import Walls
 from muster.model.budgets import Budget
 from muster.model.jobs import Job, Running, Task
@@ -109,7 +109,7 @@ class Search:
         in_reach: Flags = is_there & (self._tenants.rank < self._limit) & (self._tenants.cluster == number)
         return in_reach
 
-    def enough(self, fits: Fits) -> list[Unit] | None:
+    def enough(self, fits: Fits, who_must_go: MustGo) -> list[Unit] | None:
         """Those who go; None if nothing is enough."""
         groups = self.head.profile.groups
         is_close = any(group.is_close for group in groups)
@@ -119,7 +119,8 @@ class Search:
         if chosen is None and (is_close or len(groups) > 1):
             chosen = self._near(fits)
         if chosen is not None and len(chosen) > 1:  # without anyone going the head does not fit: it has tried
-            chosen = minimal(sorted(chosen, key=self._going, reverse=True), fits)
+            chosen.sort(key=self._going, reverse=True)
+            chosen = minimal(chosen, fits, who_must_go(chosen))
         return None if chosen is None or self._walls.forbid(chosen) else chosen
 
     # -- task by task ----------------------------------------------------------------------------------

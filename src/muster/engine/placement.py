@@ -179,6 +179,23 @@ class Headcount:
         )
         return position, is_enough
 
+    def who_must_go(self, leaving: Leaving, tasks: int) -> list[bool]:
+        """With all of them gone: without whose place alone some group could not have its min. Of a new headcount."""
+        trial, must = self._span.trial(2 * tasks), self._books.of([0] * len(leaving.lasts))
+        self._books.kernels.who_must_go(
+            *self._span.moments[0].cells(),
+            trial,
+            leaving.moves,
+            leaving.lasts,
+            self._groups,
+            self._least,
+            *self._where,
+            self._totals,
+            self._counts,
+            must,
+        )
+        return [bool(each) for each in must]
+
 
 class _EmptyFleet:
     """A fleet with nothing on it, and what was asked about it."""

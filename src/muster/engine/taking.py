@@ -22,6 +22,7 @@ from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Span
 from muster.engine.shapes import Ints
 from muster.engine.victims import Claims, Unit, minimal
+from muster.engine.without import Without
 from muster.model.jobs import Job
 from muster.model.plan import Rule
 
@@ -182,7 +183,8 @@ class Search:
             chosen.append(unit)
             rows[unit.run.job.id] = int(candidates.rows[place])
             if self._is_enough(headcount, candidates, place) and self._fits(chosen, rows, careful):
-                few = minimal(chosen, lambda units: self._fits(units, rows, careful))
+                must_go = Without(self.horizon, self.head, self.cluster, careful).who_must_go(chosen)
+                few = minimal(chosen, lambda units: self._fits(units, rows, careful), must_go)
                 return self._take([rows[unit.run.job.id] for unit in few], few, careful, prune)
         return None
 

@@ -43,6 +43,7 @@ class Unit:
 
 
 Fits = Callable[[list[Unit]], bool]
+MustGo = Callable[[Sequence[Unit]], list[bool]]
 
 
 class Trial(Protocol):
@@ -56,6 +57,9 @@ class Trial(Protocol):
 
     def room_after(self, units: Sequence[Unit], *, at_once: bool = False) -> int | None:
         """After how many of them there could be room; None if never."""
+
+    def who_must_go(self, units: Sequence[Unit]) -> list[bool]:
+        """Without which of them there is no room, as far as a count tells."""
 
 
 class Claims:
@@ -254,7 +258,7 @@ def _several(claims: Claims, legal: list[Unit], trial: Trial, most: int) -> list
     first = trial.room_after(chosen)
     for many in () if first is None else range(first, len(chosen) + 1):
         if trial.fits(merged(chosen[:many])):
-            return minimal(chosen[:many], trial.fits)
+            return minimal(chosen[:many], trial.fits, trial.who_must_go(chosen[:many]))
     return None
 
 
@@ -274,10 +278,10 @@ def _in_turn(claims: Claims, units: Iterable[Unit]) -> Iterator[Unit]:
         yield line.popleft()
 
 
-def minimal(chosen: list[Unit], fits: Fits) -> list[Unit]:
-    """Without any unit the head can do without, the last chosen kept longest."""
+def minimal(chosen: list[Unit], fits: Fits, must_go: Sequence[bool]) -> list[Unit]:
+    """Without any unit the head can do without, the last chosen kept longest. Of some it is known that they must go."""
     needed = list(chosen)
-    for unit in chosen:
+    for unit in (unit for unit, must in zip(chosen, must_go, strict=True) if not must):
         fewer = [other for other in needed if other is not unit]
         if fits(merged(fewer)):
             needed = fewer

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from muster.engine.horizon import Horizon
-from muster.engine.kernels.placing import Cells
+from muster.engine.kernels.placing import CORES, Cells
 from muster.engine.kernels.yielding import ENOUGH
-from muster.engine.placement import Headcount, Leaving, Placer
-from muster.engine.rooms import Span
-from muster.engine.victims import Unit
+from muster.engine.placement import Headcount, Leaving, Placer, Tasks
+from muster.engine.rooms import Books, Span
+from muster.engine.victims import Unit, by_run, merged
 from muster.model.jobs import Job, Profile, Task
 
 
@@ -33,19 +33,23 @@ class Without:
 
     def fits(self, units: list[Unit]) -> bool:
         """Whether the head could start if these units were gone; a quick no before the careful answer."""
+        if self._regardless(units) is None:
+            return False
+        return not self._horizon.promised or self._careful(units) is not None
+
+    def _regardless(self, units: list[Unit]) -> Tasks | None:
+        """Where the head would go if these units were gone and nothing were promised."""
         span = span_without(units, self._horizon)
         found = Placer(span).place(self._profile, self._cluster, self._profile.least_widths)
         span.undo()
-        if found is None:
-            return False
-        return not self._horizon.promised or self._careful(units) is not None
+        return found
 
     # -- many units at once ----------------------------------------------------------------------------
 
     def each_alone(self, units: Sequence[Unit]) -> list[Unit]:
         """Those of the units in the place of which alone the head has room."""
         books = self._horizon.now.books
-        moves, lasts = self._leaving((unit.run.job.profile, unit.tasks) for unit in units)
+        moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
         may, same = books.of([1] * len(units)), books.of([0] * len(units))
         shape = books.grounds.shape_of(self._profile)
         longest = max((len(unit.tasks) for unit in units), default=0)
@@ -62,19 +66,67 @@ class Without:
         """
         rooms = self._horizon.now.copy()
         books = rooms.books
-        moves, lasts = self._leaving(_one_after_the_other(units))
+        moves, lasts = _leaving(books, _one_after_the_other(units))
         moments = [0] * len(units) if at_once else range(len(units))
         headcount = Headcount(Placer(Span([rooms])), self._profile, self._cluster)
         many, is_enough = headcount.free_until_enough(Leaving(books.of(moments), moves, books.of(lasts)), 0)
         return many if is_enough else None
 
-    def _leaving(self, tasks: Iterable[tuple[Profile, Sequence[Task]]]) -> tuple[Cells, list[int]]:
-        """Tasks of several in cells, and for each how many come by its last; of a part of a fleet, those there."""
-        books, lasts = self._horizon.now.books, list[int]()
-        here = [(profile, [task for task in some if task.node in books.grounds.number]) for profile, some in tasks]
-        for _, some in here:
-            lasts.append(len(some) + (lasts[-1] if lasts else 0))
-        return books.moves_of(here), lasts
+    def who_must_go(self, units: Sequence[Unit]) -> list[bool]:
+        """Without which of these units there is no room, whoever of the others goes; others may have to go as well.
+
+        A quick answer: each group of the head is counted by itself. Where a task that stays may leave more room than
+        one that goes, or units have tasks in common, it says nothing.
+        """
+        books = self._horizon.now.books
+        if books.cells[CORES] or len(merged(units)) < len(units):
+            return [False] * len(units)
+        moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
+        headcount = Headcount(Placer(Span([self._horizon.now])), self._profile, self._cluster)
+        return headcount.who_must_go(Leaving(books.nothing, moves, books.of(lasts)), lasts[-1] if lasts else 0)
+
+
+class ByRight(Without):
+    """A head that promises which rest on guesses cannot stop; what firm ones say to it is remembered.
+
+    Where units leave nodes that no promise counts on, promises care only for what the head takes of those it does.
+    """
+
+    def __init__(
+        self, horizon: Horizon, job: Job, cluster: str, careful: Callable[[list[Unit]], object | None]
+    ) -> None:
+        super().__init__(horizon, job, cluster, careful)
+        self._job = job
+        self._promised = {task.node for it in horizon.promised.values() for task in it.reservation.tasks}
+        self._are_kept: dict[frozenset[Task], bool] = {}
+
+    def fits(self, units: list[Unit]) -> bool:
+        """Whether the head could start if these units were gone."""
+        if not self._promised.isdisjoint(task.node for unit in units for task in unit.run.tasks):
+            return super().fits(units)
+        if (found := self._regardless(units)) is None:
+            return False
+        if not self._promised or (units and self._is_beside_promises(units)):
+            return True
+        on_promised = frozenset(task for task in found if task.node in self._promised)
+        if on_promised not in self._are_kept:
+            self._are_kept[on_promised] = self._careful(units) is not None
+        return self._are_kept[on_promised]
+
+    def _is_beside_promises(self, units: list[Unit]) -> bool:
+        gone = [(unit.run, unit.tasks) for unit in by_run(units)]
+        undo, tasks = self._horizon.place_in_place_of(gone, self._job, self._cluster)
+        undo()
+        return tasks is not None
+
+
+def _leaving(books: Books, tasks: Iterable[tuple[Profile, Sequence[Task]]]) -> tuple[Cells, list[int]]:
+    """Tasks of several in cells, and for each how many come by its last; of a part of a fleet, those there."""
+    lasts, number = list[int](), books.grounds.number
+    here = [(profile, [task for task in some if task.node in number]) for profile, some in tasks]
+    for _, some in here:
+        lasts.append(len(some) + (lasts[-1] if lasts else 0))
+    return books.moves_of(here), lasts
 
 
 def _one_after_the_other(units: Iterable[Unit]) -> Iterable[tuple[Profile, Sequence[Task]]]:

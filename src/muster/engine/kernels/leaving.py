@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.changes import remove
+from muster.engine.kernels.changes import put, remove, undo
 from muster.engine.kernels.counting import count_heads
 from muster.engine.kernels.jit import kernel
-from muster.engine.kernels.placing import TASK, Cells
+from muster.engine.kernels.placing import LENGTH, TASK, Cells
 
 
 @kernel
@@ -38,10 +38,47 @@ def free_until_enough(
             remove(ground, books, index, trial, moves[begin * TASK : lasts[position] * TASK], False)
             position += 1
         seen = count_heads(ground, books, trial, groups, least, cluster, column, totals, counts, seen)
-        is_enough = True
-        for place in range(len(least)):
-            if totals[place] < least[place]:
-                is_enough = False
-        if is_enough:
+        if are_enough(totals, least):
             return position, seen, True
     return position, seen, False
+
+
+@kernel
+def are_enough(totals: Cells, least: Cells) -> bool:
+    """Whether there is room for enough tasks of every group."""
+    missing = 0
+    for place in range(len(least)):
+        missing += totals[place] < least[place]
+    return missing == 0
+
+
+@kernel
+def who_must_go(
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    moves: Cells,
+    lasts: Cells,
+    groups: Cells,
+    least: Cells,
+    cluster: int,
+    column: int,
+    totals: Cells,
+    counts: Cells,
+    must: Cells,
+) -> None:
+    """With all of them gone: `must` is 1 for whoever leaves too little room for some group by coming back alone.
+
+    Totals and counts are zeros at first. Whoever leaves has the moves up to its own of `lasts`; rooms are as before.
+    """
+    before = trial[LENGTH]
+    remove(ground, books, index, trial, moves, True)
+    seen, gone = -1, trial[LENGTH]
+    for each in range(len(lasts)):
+        begin = 0 if each == 0 else lasts[each - 1]
+        put(ground, books, index, trial, moves[begin * TASK : lasts[each] * TASK], True)
+        seen = count_heads(ground, books, trial, groups, least, cluster, column, totals, counts, seen)
+        must[each] = 0 if are_enough(totals, least) else 1
+        undo(ground, books, index, trial, gone)
+    undo(ground, books, index, trial, before)
