@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,14 @@ def test_a_chain_ends_at_one_moment_whoever_is_in_it() -> None:
     assert told.events("cancelled", at=5) == [f"cancelled c{number}" for number in range(2000)]
     assert causes(told)["c1999"] == "it was to start after c1998 succeeded, but c1998 was cancelled"
     assert told.starts() == {"a": 0, "last": 5}
+
+
+def test_those_that_end_together_do_so_by_name_in_whichever_order_they_came() -> None:
+    waiting = [job(name, after=[after("failed")]) for name in "dbc"]
+    scenario = parse(yaml.safe_dump(world(jobs=[job("a", runtime=10), *waiting])))
+    for jobs in (scenario.jobs, scenario.jobs[::-1]):
+        happened = [event for tick in Simulation(replace(scenario, jobs=jobs)) for event in tick.moment.events]
+        assert [event.job for event in happened if isinstance(event, ev.JobCancelled)] == ["b", "c", "d"]
 
 
 @pytest.mark.parametrize(

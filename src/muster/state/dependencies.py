@@ -61,11 +61,11 @@ class Dependencies:
         return tuple(need for need in job.after if need.job in self._before)
 
     def end(self, job_id: str, end: str) -> list[str]:
-        """A job is over, and waits for nothing itself; who may stand in line now that waited for it."""
+        """A job is over, and waits for nothing itself; who may stand in line now that waited for it, by name."""
         self._waiting.pop(job_id, None)
         self.doomed.pop(job_id, None)
         freed = []
-        for need, waiter in self._before.pop(job_id, ()):
+        for need, waiter in sorted(self._before.pop(job_id, ()), key=lambda entry: entry[1].job):
             if not self._is_waiting(waiter):
                 continue
             if not need.when.is_met_by(end):
