@@ -278,9 +278,9 @@ class Finder:
         claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
         left = self.policy.evictions_per_turn - self._evicted
         careful = partial(self._without, job, cluster)
-        is_usual = self.policy.preemption is Preemption.ON and not blocked.only_delays
-        if is_usual and (search := self._taking.search(self.horizon, claims, cluster)) is not None:
-            taken = search.find(careful, partial(self._pruned, job), left)
+        is_on = self.policy.preemption is Preemption.ON
+        if is_on and (search := self._taking.search(self.horizon, claims, cluster, careful)) is not None:
+            taken = search.past_promises() if blocked.only_delays else search.find(partial(self._pruned, job), left)
             self._in_vain += taken is None and search.has_anyone()
             return taken
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]

@@ -55,6 +55,7 @@ class Candidates:
         moves, lasts = stays.moves_of(self.rows, books.grounds, horizon.asks)
         self.moves: Cells = books.from_array(moves)
         self.lasts: Cells = books.from_array(lasts)
+        self.most_tasks = int(np.diff(lasts, prepend=0).max(initial=0))  # that any of them has
         self.same: Cells = books.from_array(np.cumsum(alike))
 
     @cached_property
@@ -77,14 +78,6 @@ class Candidates:
         if barred := stays.gave_way_to(head.id):
             may &= ~np.isin(self.rows, barred)
         return may
-
-    def legal(self, head: Job, reach: Reach, cluster: int, freed: Ints, stays: Stays) -> Ints:
-        """1 for each that may go for the head, else 0; `freed` is what each has of the blocking resource."""
-        may = self.in_reach(head, reach, cluster, stays)
-        if reach.rule is Rule.FAIR_SHARE:
-            may &= (freed > 0) & (freed <= reach.spare)
-        legal: Ints = may.astype(np.int64)
-        return legal
 
 
 def _changes(*columns: Ints) -> Ints:

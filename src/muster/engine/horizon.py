@@ -227,6 +227,14 @@ class Horizon:
             if bound_ms <= it.reservation.start_ms < run.end_ms:
                 it.rooms.take_all(run.job.profile, run.tasks)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether promises wait for nobody in particular: then their rooms change just by who comes and goes, and
+        whoever is not beside them breaks one."""
+        overtook = self.stays.overtook().values()
+        are_firm = all(it.reservation.is_firm for it in self.promised.values())
+        return are_firm and self.spare is None and all(self.promised.keys().isdisjoint(jobs) for jobs in overtook)
+
     # -- what others may use ---------------------------------------------------------------------------
 
     def span_from_now(self, job: Job) -> Span:
@@ -406,7 +414,9 @@ class Horizon:
         fragile = [it.reservation for it in order if not it.reservation.is_firm or it.job.id in overtaken]
         if not fragile:
             return []
-        found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks})
+        # For a firm promise only those leave who overtook it.
+        among = overtook if all(it.is_firm for it in fragile) else None
+        found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks}, among)
         rows, books = np.array([row for row, _ in found], np.int64), self.now.books
         expiries = self.stays.expiries(rows).tolist()  # of those who overtook
         moves, lasts = self.stays.moves_of(rows, books.grounds, self.asks)

@@ -24,6 +24,7 @@ from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
+_MOST_MADE = 4096  # jobs that are kept as they came: a million are not
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 
 
@@ -111,6 +112,8 @@ class Lined:
         rows["lane"][row] = lane
         if (rest := _rest_of(job)) is not None:
             self._rest[row] = rest
+        if len(self._made) < _MOST_MADE:  # most likely it starts soon, and is asked for then
+            self._made[row] = job
         self._link(row, lane, self._before(job, lane))
         self._count(self._lanes.cells["profile"][lane], 1)
 

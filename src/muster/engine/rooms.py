@@ -72,6 +72,7 @@ class Kernels:
         self.take_one = face(changes.take_one)
         self.undo = face(changes.undo)
         self.who_is_enough = face(yielding.who_is_enough)
+        self.who_matters = face(yielding.who_matters)
         self.who_must_go = face(leaving.who_must_go)
 
 

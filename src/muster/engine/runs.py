@@ -242,8 +242,10 @@ class Runs:
             int(bool(surplus)),
             name_mark(job.id),
         ]
-        place = {group.name: number for number, group in enumerate(profile.groups)}
         nodes = self.nodes
+        if len(profile.groups) == 1 and not above:
+            return numbers, [(0, nodes.number(task.node), bits_of(task.devices), 0) for task in run.tasks]
+        place = {group.name: number for number, group in enumerate(profile.groups)}
         return numbers, [
             (place[task.group], nodes.number(task.node), bits_of(task.devices), above.get(task, 0))
             for task in run.tasks

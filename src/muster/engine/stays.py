@@ -6,7 +6,7 @@ by one number: first come the rows of the snapshot's attempts, then the turn's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -80,7 +80,7 @@ class Stays(Present):
         other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves = self.epoch, self.moves
-        kept = ("ends", "_giving", "movable", "lowest_class")
+        kept = ("ends", "_giving", "movable", "lowest_class", "_gave_way")
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
@@ -170,7 +170,9 @@ class Stays(Present):
                 np.concatenate((ends.stated, more.stated)),
             )
         if self._gone:
-            stay = ~np.isin(ends.rows, list(self._gone))
+            is_gone = np.zeros(self._base + self.fresh.size, np.bool_)
+            is_gone[list(self._gone)] = True
+            stay = ~is_gone[ends.rows]
             ends = Ends(ends.rows[stay], ends.moments[stay], ends.stated[stay])
         return ends
 
@@ -257,9 +259,15 @@ class Stays(Present):
         since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
         return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
 
-    def guessed_on(self, nodes: Iterable[str]) -> list[tuple[int, set[str]]]:
-        """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are."""
-        rows = self.ends.rows[~self.ends.stated]
+    def guessed_on(self, nodes: Iterable[str], among: Collection[int] | None = None) -> list[tuple[int, set[str]]]:
+        """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are.
+
+        `among`: only those in these rows count.
+        """
+        is_guess = ~self.ends.stated
+        if among is not None:
+            is_guess &= np.isin(self.ends.rows, list(among))
+        rows, moments = self.ends.rows[is_guess], self.ends.moments[is_guess]
         tasks, owner = self._tasks_of(rows)
         numbers = {self.resident.nodes.number(name): name for name in nodes}
         is_one = np.zeros(len(self.resident.nodes), np.bool_)
@@ -268,7 +276,6 @@ class Stays(Present):
         where: dict[int, set[str]] = {}
         for task in hit.tolist():
             where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])
-        moments = self.ends.moments[~self.ends.stated]
         order = sorted(where, key=lambda place: (int(moments[place]), self.key(int(rows[place]))))
         return [(int(rows[place]), where[place]) for place in order]
 
@@ -335,8 +342,17 @@ class Stays(Present):
 
     def gave_way_to(self, job: str) -> list[int]:
         """The rows of those who gave way to this job before: it may not take from them again."""
-        found = [row for row, by in self.resident.table.preempted_by.items() if job in by]
-        return found + [self._base + row for row, by in self.fresh.preempted_by.items() if job in by]
+        fresh = [self._base + row for row, by in self.fresh.preempted_by.items() if job in by]
+        return self._gave_way.get(job, []) + fresh
+
+    @cached_property
+    def _gave_way(self) -> dict[str, list[int]]:
+        """For each job the rows of those of the snapshot that gave way to it."""
+        found: dict[str, list[int]] = {}
+        for row, jobs in self.resident.table.preempted_by.items():
+            for job in jobs:
+                found.setdefault(job, []).append(row)
+        return found
 
     @cached_property
     def _giving(self) -> tuple[Ints, Ints]:

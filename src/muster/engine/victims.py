@@ -61,6 +61,9 @@ class Trial(Protocol):
     def who_must_go(self, units: Sequence[Unit]) -> list[bool]:
         """Without which of them there is no room, as far as a count tells."""
 
+    def who_matters(self, units: Sequence[Unit]) -> list[bool]:
+        """Which of them could change where it goes, each by itself."""
+
 
 class Claims:
     """What one blocked head may take from whom; follows the units chosen so far."""
@@ -108,9 +111,10 @@ class Claims:
         before = self._those_it_comes_before()
         if not before or not self.is_below:
             return set()
-        over = self._all_over()
+        over = self._all_over
         return {name for name in before if over[name] > 0 and not self._would_overtake(name)}
 
+    @cached_property
     def _all_over(self) -> dict[str, int]:
         """How far each queue holds more than its entitled part, before anything is taken."""
         place = self.ledger.shapes.resources.get(self.resource)
@@ -177,7 +181,7 @@ class Claims:
     def reach(self, stays: Stays) -> list[Reach]:
         """The queues with attempts the head may take, those furthest over first, its own last."""
         givers, roll, found = stays.givers, stays.roll, []
-        over = self._all_over() if self._may_take_from else {}
+        over = self._all_over if self._may_take_from else {}
         for name in self._may_take_from:
             if givers.many[roll.queues[name]]:
                 found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=over[name]))
@@ -235,22 +239,24 @@ def victims(claims: Claims, units: list[Unit], trial: Trial, most: int, *, only_
     """
     legal = [unit for unit in units if claims.allows(unit)]
     if only_delays:
-        return [] if trial.fits([]) else _one_that_is_enough(claims, legal, trial.fits, LOOKS)
+        return [] if trial.fits([]) else _one_that_helps(claims, legal, trial)
     if trial.room_after(legal, at_once=True) is None:
         return None
-    alone = trial.each_alone(legal)
-    return _one_that_is_enough(claims, alone, trial.fits, len(alone)) or _several(claims, legal, trial, most)
+    alone = _cheapest_first(claims, trial.each_alone(legal))
+    return next(([unit] for unit in alone if trial.fits([unit])), None) or _several(claims, legal, trial, most)
 
 
-def _one_that_is_enough(claims: Claims, legal: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
-    for _, tier in groupby(legal, key=claims.tier):
-        for unit in sorted(tier, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
-            if not looks:
-                return None
-            looks -= 1
-            if fits([unit]):
-                return [unit]
-    return None
+def _one_that_helps(claims: Claims, legal: list[Unit], trial: Trial) -> list[Unit] | None:
+    """One in the place of which the head could start, for which it does not do so beside promises as things are."""
+    looks = list(islice(_cheapest_first(claims, legal), LOOKS))
+    matters = trial.who_matters(looks)
+    return next(([unit] for unit, does in zip(looks, matters, strict=True) if does and trial.fits([unit])), None)
+
+
+def _cheapest_first(claims: Claims, units: list[Unit]) -> Iterator[Unit]:
+    """Units in the order in which they go, the cheapest of equals first."""
+    for _, tier in groupby(units, key=claims.tier):
+        yield from sorted(tier, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights))
 
 
 def _several(claims: Claims, legal: list[Unit], trial: Trial, most: int) -> list[Unit] | None:

@@ -27,9 +27,11 @@ class Without:
         self, horizon: Horizon, job: Job, cluster: str, careful: Callable[[list[Unit]], object | None]
     ) -> None:
         self._horizon = horizon
+        self._job = job
         self._profile = job.profile
         self._cluster = cluster
         self._careful = careful
+        self._promised = {task.node for it in horizon.promised.values() for task in it.reservation.tasks}
 
     def fits(self, units: list[Unit]) -> bool:
         """Whether the head could start if these units were gone; a quick no before the careful answer."""
@@ -85,39 +87,66 @@ class Without:
         headcount = Headcount(Placer(Span([self._horizon.now])), self._profile, self._cluster)
         return headcount.who_must_go(Leaving(books.nothing, moves, books.of(lasts)), lasts[-1] if lasts else 0)
 
+    def who_matters(self, units: Sequence[Unit]) -> list[bool]:
+        """Which of the units, if it alone were gone, could change where the head goes: it has use for their nodes.
+
+        Where nodes are chosen for what else there is around them, all of them could; and promises may.
+        """
+        books = self._horizon.now.books
+        if books.cells[CORES] or any(group.is_close for group in self._profile.groups):
+            return [True] * len(units)
+        moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
+        trial = Span([self._horizon.now]).trial(max((len(unit.tasks) for unit in units), default=0))
+        groups, cluster = books.grounds.shape_of(self._profile).groups, books.grounds.cluster_number[self._cluster]
+        matters, cells = books.of([0] * len(units)), self._horizon.now.cells()
+        books.kernels.who_matters(*cells, trial, books.of(groups), cluster, moves, books.of(lasts), matters)
+        return [does == 1 or not self.is_apart([unit]) for does, unit in zip(matters, units, strict=True)]
+
+    def is_apart(self, units: Iterable[Unit]) -> bool:
+        """Whether no promise counts on nodes of those who leave. Of all their nodes: where a promise counts on one of
+        them to be gone by then, it is gone from the others too."""
+        return self._promised.isdisjoint(task.node for unit in units for task in unit.run.tasks)
+
 
 class ByRight(Without):
-    """A head that promises which rest on guesses cannot stop; what firm ones say to it is remembered.
-
-    Where units leave nodes that no promise counts on, promises care only for what the head takes of those it does.
-    """
+    """A head that promises which rest on guesses cannot stop; what firm ones say to it is remembered."""
 
     def __init__(
         self, horizon: Horizon, job: Job, cluster: str, careful: Callable[[list[Unit]], object | None]
     ) -> None:
         super().__init__(horizon, job, cluster, careful)
-        self._job = job
-        self._promised = {task.node for it in horizon.promised.values() for task in it.reservation.tasks}
         self._are_kept: dict[frozenset[Task], bool] = {}
+        # Of several groups, one may be in the way of another where promises leave less to choose from.
+        is_simple = len(job.profile.groups) == 1 and not job.profile.groups[0].is_close
+        self.is_plain = is_simple and horizon.is_plain
 
     def fits(self, units: list[Unit]) -> bool:
-        """Whether the head could start if these units were gone."""
-        if not self._promised.isdisjoint(task.node for unit in units for task in unit.run.tasks):
-            return super().fits(units)
-        if (found := self._regardless(units)) is None:
-            return False
-        if not self._promised or (units and self._is_beside_promises(units)):
-            return True
-        on_promised = frozenset(task for task in found if task.node in self._promised)
-        if on_promised not in self._are_kept:
-            self._are_kept[on_promised] = self._careful(units) is not None
-        return self._are_kept[on_promised]
+        """Whether the head could start if these units were gone. Beside all promises it found no room."""
+        if self.is_apart(units):
+            return (bool(units) and self._is_beside_promises(units)) or self.may_pass(units)
+        return super().fits(units)
+
+    def is_apart(self, units: Iterable[Unit]) -> bool:
+        """Whether the rooms at promised moments change just by what these units leave."""
+        return self.is_plain or super().is_apart(units)
 
     def _is_beside_promises(self, units: list[Unit]) -> bool:
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]
         undo, tasks = self._horizon.place_in_place_of(gone, self._job, self._cluster)
         undo()
         return tasks is not None
+
+    def may_pass(self, units: list[Unit]) -> bool:
+        """Whether the head could start by right if these units were gone, which are apart, though not beside promises.
+
+        Promises care only for what the head takes of nodes that they count on.
+        """
+        if self.is_plain or (found := self._regardless(units)) is None:
+            return False
+        on_promised = frozenset(task for task in found if task.node in self._promised)
+        if on_promised not in self._are_kept:
+            self._are_kept[on_promised] = self._careful(units) is not None
+        return self._are_kept[on_promised]
 
 
 def _leaving(books: Books, tasks: Iterable[tuple[Profile, Sequence[Task]]]) -> tuple[Cells, list[int]]:

@@ -39,10 +39,7 @@ def count_lacking(
     ask, matching = ask_of(ground, group), 0
     mask, place = set_of(ground, ground[ask + column]), place_of(ground, cluster)
     if trial[MOMENTS] == 1 and not ground[ask + WHOLE] and not ground[ask + GPUS] and not books[CORES]:
-        for dim in range(ground[DIMS]):
-            lacking[dim] += count_short(ground, books, trial[FIRST] + FREE + dim, ask + AMOUNTS + dim, mask, place)
-        lacking[ground[DIMS] + 1] += count_ample(ground, books, trial[FIRST] + FREE, ask, mask, place)
-        return count_both(ground, mask, place)
+        return count_short(ground, books, trial[FIRST] + FREE, ask + AMOUNTS, mask, place, lacking)
     for at in range(ground[WORDS]):
         word = ground[mask + at] & ground[place + at]
         while word:
@@ -53,44 +50,21 @@ def count_lacking(
 
 
 @kernel
-def count_short(ground: Cells, books: Cells, first: int, ask: int, mask: int, place: int) -> int:
-    """On how many nodes of two sets there is less of an amount than is asked for; the first node has it at `first`."""
-    amount, columns, short = ground[ask], ground[COLUMNS], 0
-    if amount <= 0:
-        return 0
+def count_short(ground: Cells, books: Cells, first: int, amounts: int, mask: int, place: int, lacking: Cells) -> int:
+    """The same for plain amounts at one moment, each node looked at once; the first one has them from `first` on."""
+    columns, dims, matching = ground[COLUMNS], ground[DIMS], 0
     for at in range(ground[WORDS]):
         word = ground[mask + at] & ground[place + at]
         while word:
-            short += books[first + (at * WORD + lowest_bit(word)) * columns] < amount
+            room, lacks = first + (at * WORD + lowest_bit(word)) * columns, 0
+            for dim in range(dims):
+                is_short = int(books[room + dim] < ground[amounts + dim])
+                lacking[dim] += is_short
+                lacks |= is_short
+            lacking[dims + 1] += 1 - lacks
+            matching += 1
             word &= word - 1
-    return short
-
-
-@kernel
-def count_ample(ground: Cells, books: Cells, first: int, ask: int, mask: int, place: int) -> int:
-    """On how many nodes of two sets there is enough of every amount."""
-    columns, dims, ample = ground[COLUMNS], ground[DIMS], 0
-    for at in range(ground[WORDS]):
-        word = ground[mask + at] & ground[place + at]
-        while word:
-            room, dim = first + (at * WORD + lowest_bit(word)) * columns, 0
-            while dim < dims and books[room + dim] >= ground[ask + AMOUNTS + dim]:
-                dim += 1
-            ample += dim == dims
-            word &= word - 1
-    return ample
-
-
-@kernel
-def count_both(ground: Cells, mask: int, place: int) -> int:
-    """How many nodes are in both sets."""
-    both = 0
-    for at in range(ground[WORDS]):
-        word = ground[mask + at] & ground[place + at]
-        while word:
-            both += 1
-            word &= word - 1
-    return both
+    return matching
 
 
 @kernel

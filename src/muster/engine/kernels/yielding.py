@@ -65,6 +65,34 @@ def who_is_enough(
 
 
 @kernel
+def who_matters(
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    groups: Cells,
+    cluster: int,
+    moves: Cells,
+    lasts: Cells,
+    matters: Cells,
+) -> None:
+    """Whether any task of the head fits on a node of each of these jobs now, if that one were gone.
+
+    A job has the moves up to its own of `lasts`.
+    """
+    mark = trial[LENGTH]
+    for each in range(len(lasts)):
+        first = 0 if each == 0 else lasts[each - 1]
+        leaving = moves[first * TASK : lasts[each] * TASK]
+        remove(ground, books, index, trial, leaving, True)
+        matters[each] = 0
+        for place in range(len(groups)):
+            if fits_on_any(ground, books, trial, ask_of(ground, groups[place]), cluster, leaving):
+                matters[each] = 1
+        undo(ground, books, index, trial, mark)
+
+
+@kernel
 def is_enough(
     ground: Cells,
     books: Cells,
@@ -123,7 +151,7 @@ def leaves_a_whole_node(ground: Cells, leaving: Cells) -> bool:
 
 @kernel
 def fits_on_any(ground: Cells, books: Cells, trial: Cells, ask: int, cluster: int, leaving: Cells) -> bool:
-    """Whether one task fits on some node that others leave; it fits on no other."""
+    """Whether one task fits on some node that others leave."""
     if ground[ask + NEVER]:
         return False
     mask, place = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
