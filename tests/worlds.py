@@ -220,7 +220,7 @@ class World:
     def happens(self, *events: ev.Event) -> World:
         """Events of this moment, with all that follows from them."""
         for event in events:
-            self.run._happen(event, self.now_ms)
+            self.run._happen(event, self.now_ms, [])
         return self
 
     def at(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> World:

@@ -141,6 +141,15 @@ def test_a_full_queue_answers_429_and_takes_nothing(site: Site) -> None:
     site.submit({**JOB, "queue": "full"})
 
 
+def test_who_was_let_into_a_queue_that_is_full_by_now_hears_so_again(site: Site) -> None:
+    site.queue("brim")
+    jobs = {"jobs": [{**JOB, "queue": "brim"}] * 50}
+    first = site.ask("POST", "/jobs", jobs, status=201, headers={"Idempotency-Key": "once"})
+
+    assert site.ask("POST", "/jobs", jobs, status=201, headers={"Idempotency-Key": "once"}) == first
+    site.ask("POST", "/jobs", jobs, status=429, headers={"Idempotency-Key": "another"})
+
+
 def test_there_is_no_such_thing_is_said_with_its_name(site: Site) -> None:
     for path in ("/jobs/nobody", "/jobs/nobody/why", "/queues/nobody"):
         assert "'nobody'" in site.ask("GET", path, status=404)["error"]["message"]

@@ -196,6 +196,8 @@ class Task(NamedTuple):
 
 def resources_of(profile: Profile, tasks: Sequence[Task]) -> Resources:
     """What these tasks hold together."""
+    if len(profile.groups) == 1:
+        return profile.groups[0].request.resources * len(tasks)
     total = NOTHING
     for group in profile.groups:
         count = sum(task.group == group.name for task in tasks)

@@ -108,6 +108,8 @@ class Resources:
             raise ArithmeticError(f"amounts would go below zero: {self} * {times}")
         if times == 0:
             return NOTHING
+        if times == 1:
+            return self
         return _made({name: amount * times for name, amount in self._amounts.items()})
 
     def covers(self, request: Resources) -> bool:

@@ -32,10 +32,18 @@ class Room:
     def take(self, asked: Mapping[str, int]) -> None:
         """So many jobs come to each queue; raises Full where there is no room for them, and then none comes."""
         with self._lock:
-            for queue, many in asked.items():
-                if self._alive[queue] + many > self._most:
-                    raise Full(f"queue {queue!r} has {self._alive[queue]} jobs, and {self._most} is the most it takes")
+            self._look(asked)
             self._alive.update(asked)
+
+    def look(self, asked: Mapping[str, int]) -> None:
+        """Raises Full where there is no room for so many jobs."""
+        with self._lock:
+            self._look(asked)
+
+    def _look(self, asked: Mapping[str, int]) -> None:
+        for queue, many in asked.items():
+            if self._alive[queue] + many > self._most:
+                raise Full(f"queue {queue!r} has {self._alive[queue]} jobs, and {self._most} is the most it takes")
 
     def give_back(self, asked: Mapping[str, int]) -> None:
         """They do not come after all."""

@@ -34,7 +34,7 @@ from muster.server.logs import Logs
 from muster.server.naming import Names
 from muster.server.reasons import Reasons
 from muster.server.recording import Recording
-from muster.server.room import Room
+from muster.server.room import Full, Room
 from muster.server.specs import Specs
 from muster.server.trying import Trials
 from muster.server.turns import News, Turns
@@ -197,13 +197,14 @@ class Service:
 
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
+        self._refuse_if_full(decoded, who, key)
         specs = [one for spec in self.reader().read(decoded) for one in spec.each()]
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
         self.check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
-        if keys and (known := self._submitted_before(keys, specs)):
+        if keys and self._came_before(key) and (known := self._submitted_before(keys, specs)):
             return known
         asked = Counter(spec.queue for spec in specs)
         self.room.take(asked)
@@ -220,6 +221,22 @@ class Service:
         events += [ev.JobCancelled(job=one.job.id, cause=one.never) for one in taken if one.never]
         self.turns.put(News(events=events), is_durable=True)
         return [(one.job.id, spec.name or "") for one, spec in zip(taken, specs, strict=True)]
+
+    def _refuse_if_full(self, decoded: Any, who: Who, key: str) -> None:
+        """Raise Full before anything is read, where that is plain to see: whoever knocks while there is no room, again
+        and again, must not cost those who were let in."""
+        given = decoded.get("jobs") if isinstance(decoded, dict) else None
+        named = [entry.get("queue") for entry in given if isinstance(entry, dict)] if isinstance(given, list) else []
+        asked = Counter(queue for queue in named if isinstance(queue, str))
+        try:
+            self.room.look({it: asked[it] for it in asked if it in self.world.queues and who.may("submit", it)})
+        except Full:
+            if not key or not self._came_before(key):
+                raise
+
+    def _came_before(self, key: str) -> bool:
+        """Whether a submission with this key was taken in: all of its jobs or none."""
+        return bool(self.store.ids_of_clients([f"{key}/0"]))
 
     def reader(self) -> JobReader:
         """Reads jobs: the reader of before, which remembers what it read, unless something it goes by has changed."""

@@ -110,9 +110,7 @@ class World:
 
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
-        for event in news:
-            self._run.expect(now_ms, event)
-        moment = self._run.step(now_ms)
+        moment = self._run.step(now_ms, news)
         if self.queues != self.state.books.keys():
             self.queues = frozenset(self.state.books)
         if self.clusters != self.state.machines.clusters:

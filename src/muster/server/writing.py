@@ -188,6 +188,8 @@ class Written:
         return job
 
     def _of(self, job: str) -> Iterable[LeaseRow]:
+        if job not in self._attempts:
+            return self._known.of_job(job)
         rows = {row.attempt: row for row in self._known.of_job(job)}
         rows |= {attempt: self.leases[job, attempt] for attempt in self._attempts.get(job, ())}
         return [rows[attempt] for attempt in sorted(rows)]

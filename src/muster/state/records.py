@@ -24,6 +24,8 @@ class Phase(Enum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    __hash__ = object.__hash__  # records are looked up by it with every event
+
     @property
     def is_over(self) -> bool:
         """Whether nothing more will happen to the job."""

@@ -98,13 +98,16 @@ class Run:
 
     def _expect_end(self, run: Running) -> None:
         runtime_ms, limit_ms = self._runtime_ms(run), run.job.time_limit_ms
-        end: ev.Event = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
+        end: ev.Event
         if limit_ms is not None and (runtime_ms is None or runtime_ms > limit_ms):
             runtime_ms, end = limit_ms, ev.JobFailed(job=run.job.id, attempt=run.attempt, cause="time limit")
-        if runtime_ms is not None:
-            place = (run.job.key, run.attempt, next(self._sequence))
-            self.done_ms[run.job.id] = run.started_ms + runtime_ms
-            heappush(self._agenda, (self._round_at(run.started_ms + runtime_ms), 0, 0, place, end))
+        elif runtime_ms is not None:
+            end = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
+        else:
+            return
+        place = (run.job.key, run.attempt, next(self._sequence))
+        self.done_ms[run.job.id] = run.started_ms + runtime_ms
+        heappush(self._agenda, (self._round_at(run.started_ms + runtime_ms), 0, 0, place, end))
 
     def _runtime_ms(self, run: Running) -> int | None:
         """How long the attempt runs in all, if it stays as wide as it is."""
@@ -157,15 +160,17 @@ class Run:
         """Whether something is still to happen at this very moment."""
         return bool(self._agenda) and self._agenda[0][0] <= now_ms
 
-    def step(self, now_ms: int) -> Moment:
-        """Live through one moment."""
+    def step(self, now_ms: int, news: Iterable[ev.Event] = ()) -> Moment:
+        """Live through one moment: what was expected happens, then the news."""
         self.state.now_ms, self._over = now_ms, {}
         happened = self._end_doomed(now_ms)
         while self._agenda and self._agenda[0][0] <= now_ms:
             at_ms, _, _, _, event = heappop(self._agenda)
             if self._is_timely(event, at_ms):
-                happened += self._happen(event, now_ms)
-        happened += self._race_on(now_ms)
+                self._happen(event, now_ms, happened)
+        for event in news:
+            self._happen(event, now_ms, happened)
+        self._race_on(now_ms, happened)
         if (skipped := self._skipped(now_ms)) is not None:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped, over=self._over)
@@ -179,7 +184,7 @@ class Run:
             self.watch(snapshot, plan)
         self.state.has_news = False
         self._forgets_ms = self._forgets()
-        happened += self._carry_out(plan, now_ms)
+        self._carry_out(plan, now_ms, happened)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms
         self._last = plan
@@ -213,10 +218,12 @@ class Run:
 
     # -- what happens ----------------------------------------------------------------------------------
 
-    def _happen(self, event: ev.Event, now_ms: int) -> list[ev.Event]:
+    def _happen(self, event: ev.Event, now_ms: int, happened: list[ev.Event]) -> None:
         """Apply one event with what follows from it; an event that came too late for its job does nothing."""
-        events: Iterable[ev.Event] = [event]
-        match event:
+        events: Iterable[ev.Event] = (event,)
+        match event:  # the most frequent first
+            case ev.JobSubmitted():
+                pass
             case ev.JobSucceeded() | ev.JobFailed():
                 events = self._ended(event)
             case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
@@ -237,12 +244,15 @@ class Run:
                 events = [event, *(one for end in heard for one in self._result_of(end))]
             case _:
                 pass
-        return [one for each in events for one in self._apply(each, now_ms)]
+        for each in events:
+            self._apply(each, now_ms, happened)
 
-    def _apply(self, event: ev.Event, now_ms: int) -> list[ev.Event]:
+    def _apply(self, event: ev.Event, now_ms: int, happened: list[ev.Event]) -> None:
         """Apply an event, and the ends of those that can never start because of it."""
         self._note(event, now_ms)
-        return [event, *self._end_doomed(now_ms)]
+        happened.append(event)
+        if self.state.dependencies.doomed:
+            happened += self._end_doomed(now_ms)
 
     def _end_doomed(self, now_ms: int) -> list[ev.Event]:
         """End the jobs that come after what did not end as it had to; whoever comes after them may be next."""
@@ -333,24 +343,44 @@ class Run:
     def _record(self, run: Running) -> Record:
         return self.state.jobs[run.job.id]
 
-    def _race_on(self, now_ms: int) -> list[ev.Event]:
+    def _race_on(self, now_ms: int, happened: list[ev.Event]) -> None:
         """What races bring at this moment."""
-        steps = () if self._racing is None else self._racing.step(now_ms)
-        return [one for event in steps for one in self._apply(event, now_ms)]
+        for event in () if self._racing is None else self._racing.step(now_ms):
+            self._apply(event, now_ms, happened)
 
     # -- what a plan does --------------------------------------------------------------------------------
 
-    def _carry_out(self, plan: Plan, now_ms: int) -> list[ev.Event]:
+    def _carry_out(self, plan: Plan, now_ms: int, happened: list[ev.Event]) -> None:
         """Every action of a plan, in order. Room is free the moment a task is evicted."""
-        happened: list[ev.Event] = []
-        for action in plan.actions:
+        actions = tuple(plan.actions)
+        for action in actions:
             if isinstance(action, Move):
                 left = ev.JobRequeued(job=action.job, attempt=action.attempt - 1, cause="moved")
-                happened += self._apply(left, now_ms)
-        for place, action in enumerate(plan.actions):
+                self._apply(left, now_ms, happened)
+        for place, action in enumerate(actions):
+            if isinstance(action, Start) and action.job not in self.state.pending:
+                self._start(action, place, now_ms, happened)
+                continue
             for event in self._results(action, place, now_ms):
-                happened += self._apply(event, now_ms)
-        return happened
+                self._apply(event, now_ms, happened)
+
+    def _start(self, action: Start, place: int, now_ms: int, happened: list[ev.Event]) -> None:
+        """A job that stood in line until now starts: two events, which for most jobs come together."""
+        admitted, started = _admitted(action, place), self._started(action, now_ms, is_protected=action.by_preemption)
+        self.state.start_at_once(admitted, started, now_ms)
+        happened += (admitted, started)
+        self._expect_end(self.state.running[action.job])
+
+    def _started(self, action: Start, now_ms: int, *, is_protected: bool) -> ev.JobStarted:
+        return ev.JobStarted(
+            job=action.job,
+            attempt=action.attempt,
+            cluster=action.cluster,
+            tasks=action.tasks,
+            overtook=action.overtook,
+            protected_until_ms=now_ms + self.state.policy.protected_ms if is_protected else 0,
+            borrowed=self.state.lender(action.job, action.tasks),
+        )
 
     def _results(self, action: object, place: int, now_ms: int) -> list[ev.Event]:
         match action:
@@ -365,20 +395,8 @@ class Run:
             case Return(job=job_id):
                 return [ev.JobReturned(job=job_id)]
             case Start():
-                pending = self.state.pending.get(action.job)
-                kept_promise = pending is not None and pending.admitted_ms < now_ms
-                is_protected = action.by_preemption or kept_promise
-                protected_ms = now_ms + self.state.policy.protected_ms if is_protected else 0
-                started = ev.JobStarted(
-                    job=action.job,
-                    attempt=action.attempt,
-                    cluster=action.cluster,
-                    tasks=action.tasks,
-                    overtook=action.overtook,
-                    protected_until_ms=protected_ms,
-                    borrowed=self.state.lender(action.job, action.tasks),
-                )
-                return [started] if pending is not None else [_admitted(action, place), started]
+                kept_promise = self.state.pending[action.job].admitted_ms < now_ms
+                return [self._started(action, now_ms, is_protected=action.by_preemption or kept_promise)]
             case Move():
                 protected_ms = now_ms + self.state.policy.protected_ms
                 started = ev.JobStarted(

@@ -240,6 +240,17 @@ class State:
                 if not (self.races.takes(event) or self.protection.takes(event)):
                     self.machines.apply(event)
 
+    def start_at_once(self, admitted: ev.JobAdmitted, started: ev.JobStarted, now_ms: int) -> None:
+        """A job that stands in line is admitted and starts: as if both had been applied, with nothing in between."""
+        self.now_ms, self.has_news = now_ms, True
+        if self.listener is not None:
+            self.listener.happened(admitted, now_ms)
+            self.listener.happened(started, now_ms)
+        job = self._job(admitted.job)
+        self.books[job.queue].leave(job)
+        self.books[job.queue].charge(admitted.charge)
+        self._run(job, admitted.charge, started)
+
     # -- queues ----------------------------------------------------------------------------------------
 
     def _set_queue(self, queue: Queue) -> None:
@@ -353,8 +364,10 @@ class State:
 
     def _start(self, event: ev.JobStarted) -> None:
         pending = self._leave_pending(event.job)
-        job, charge = pending.job, pending.charge
-        self.books[job.queue].charge(charge)
+        self.books[pending.job.queue].charge(pending.charge)
+        self._run(pending.job, pending.charge, event)
+
+    def _run(self, job: Job, charge: int, event: ev.JobStarted) -> None:
         self._retried.pop(job.id, None)
         self.jobs.note(job.id, Phase.RUNNING, attempts=event.attempt)
         run = self.running[job.id] = Running(
@@ -445,7 +458,7 @@ class State:
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
         self.touch(job.queue, -1)
-        for freed in sorted(self.dependencies.end(job_id, phase.value)):
+        for freed in self.dependencies.end(job_id, phase.value):
             if not self.held[freed].held_by:
                 self._enqueue(self.held.pop(freed))
 
