@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench.checking import hold_to_rules
 from bench.measuring import MEASURE, judged, median, ms, table
-from bench.turns import carried_out, filled, idle_turns, made_world, warm_up
+from bench.turns import TRIES, carried_out, filled, idle_turns, made_world, warm_up
 from bench.worlds import Size, scaled
 
 BASE = Size(nodes=7_812, jobs=250_000, queues=50, profiles=150)
@@ -37,8 +37,8 @@ def growth() -> str:
     grown = [_grown(name, times, size) for name, times, size in _sizes(scaled(BASE))]
     return "\n".join(
         [
-            f"Base: {grown[0].size}. The filling plan is the best of three, the turn with nothing to decide the median",
-            "of five; in brackets: against the base. Other numbers of profiles make other worlds, not only",
+            f"Base: {grown[0].size}. The filling plan is the best of {TRIES}, the turn with nothing to decide",
+            "the median of five; in brackets: against the base. Other numbers of profiles make other worlds, not only",
             f"larger ones: compare what a placement takes. {MEASURE}",
             "",
             *table(

@@ -17,7 +17,7 @@ import httpx2
 AT_ONCE = 1_000
 QUEUES = tuple(f"team-{number}" for number in range(10))
 _SHAPES = tuple({"cpu": cpu, "memory": f"{gib}Gi"} for cpu in (1, 1, 1, 2, 4) for gib in (1, 2, 4))
-_AGAIN_S = 0.05
+_AGAIN_S, _LONGEST_S = 0.05, 0.2  # between tries, twice as long each time
 
 
 def batch(rng: Random, many: int = AT_ONCE) -> bytes:
@@ -30,6 +30,7 @@ def batch(rng: Random, many: int = AT_ONCE) -> bytes:
 
 def submit(client: httpx2.Client, body: bytes, key: str) -> list[str]:
     """The ids of the jobs of a batch, whatever happens to the server meanwhile."""
+    pause_s = _AGAIN_S
     while True:
         try:
             answer = client.post("/api/v1/jobs", content=body, headers={"Idempotency-Key": key})
@@ -40,7 +41,8 @@ def submit(client: httpx2.Client, body: bytes, key: str) -> list[str]:
             return [job["id"] for job in answer.json()["jobs"]]
         if answer.status_code not in (429, 503):
             raise SystemExit(f"the server answered {answer.status_code}: {answer.text[:500]}")
-        sleep(_AGAIN_S)
+        sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_S)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from shutil import which
 from typing import TypedDict
 
 from bench.measuring import table, tell
-from bench.turns import Filling, filled, made_world, warm_up
+from bench.turns import TRIES, Filling, filled, made_world, warm_up
 from bench.worlds import MIB, Size, jobs_of, scaled
 
 VERSION = "1.8.0"  # of github.com/apache/yunikorn-core; bench/peer/go.mod.txt asks for the same
@@ -67,7 +67,7 @@ INTRODUCTION = f"""Apache YuniKorn core {VERSION}, in process, from its Go modul
 on the very worlds of `fill`, each filled from empty. The peer's clock starts when all is registered, and stops at
 {FILL_PCT} % full or after {RUN_S} s. Its nodes hold what was counted, each task once, and none is over-full.
 
-Ours, measured in the same run, fills the world until nothing more fits: the best of three plans, with every action
+Ours, measured in the same run, fills the world until nothing more fits: the best of {TRIES} plans, with every action
 made. Compared are placements per second of CPU.
 """
 

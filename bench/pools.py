@@ -19,7 +19,7 @@ from muster.model.snapshot import Snapshot
 POOLS = 8
 LENT = Kind(pools=POOLS, lent=1)
 FILL_BAR, THREADS_BAR = 300_000, 1.15
-TRIES = 7  # of each, one after the other: what else the machine does hits all of them alike
+TRIES = 15  # of each, one after the other: what else the machine does hits all of them alike
 
 
 def pools() -> str:
@@ -62,12 +62,13 @@ def in_threads(snapshot: Snapshot) -> tuple[list[tuple[str, ...]], list[float]]:
         "two bare kernels": (lambda: (bare(), bare()), lambda: _both(bare)),
         f"{POOLS} pools": (partial(plan, snapshot, threads=1), partial(plan, snapshot, threads=2)),
     }
-    for name, ways in works.items():
-        took: tuple[list[float], list[float]] = ([], [])
-        for _ in range(TRIES):
-            for way, seconds in zip(ways, took, strict=True):
+    took: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in works}
+    for _ in range(TRIES):
+        for name, ways in works.items():
+            for way, seconds in zip(ways, took[name], strict=True):
                 seconds.append(_on_the_wall(way))
-        one, two = min(took[0]), min(took[1])
+    for name, both in took.items():
+        one, two = map(min, both)
         rows.append((name, ms(one), ms(two), f"{two / one:.2f}"))
         ratios.append(two / one)
         tell(f"{name}: {ms(one)} ms in one thread, {ms(two)} ms in two")
