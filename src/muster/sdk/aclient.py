@@ -17,7 +17,7 @@ from muster.sdk.contexts import Context, Said, is_local, meant
 from muster.sdk.errors import error_of
 from muster.sdk.events import SILENT_FOR_S, Following
 from muster.sdk.polling import Polling
-from muster.sdk.retrying import FIRST_PAUSE_S, Again, Patience
+from muster.sdk.retrying import FIRST_PAUSE_S, Again, BrokenOff, Patience
 
 T = TypeVar("T")
 
@@ -384,14 +384,12 @@ class AsyncClient:
         answer = await self._http.send(self._request(ask, timeout), stream=True)
         try:
             if not answer.is_success:
-                body = await answer.aread()
-                pause_s = patience.after_answer(ask, answer.status_code, answer.headers.get("Retry-After"))
-                if pause_s is None:
-                    raise error_of(answer.status_code, body)
-                raise Again(pause_s)
+                raise BrokenOff(answer.status_code, await answer.aread(), answer.headers.get("Retry-After"))
             async for chunk in answer.aiter_bytes():
                 patience.renew()
                 for event in following.feed(chunk):
                     yield event
+        except BrokenOff as broken:
+            raise patience.after_breaking_off(ask, broken) from None
         finally:
             await answer.aclose()

@@ -16,7 +16,7 @@ from muster.sdk.contexts import Context, Said, is_local, meant
 from muster.sdk.errors import error_of
 from muster.sdk.events import SILENT_FOR_S, Following
 from muster.sdk.polling import Polling
-from muster.sdk.retrying import FIRST_PAUSE_S, Again, Patience
+from muster.sdk.retrying import FIRST_PAUSE_S, Again, BrokenOff, Patience
 
 T = TypeVar("T")
 
@@ -384,13 +384,11 @@ class Client:
         answer = self._http.send(self._request(ask, timeout), stream=True)
         try:
             if not answer.is_success:
-                body = answer.read()
-                pause_s = patience.after_answer(ask, answer.status_code, answer.headers.get("Retry-After"))
-                if pause_s is None:
-                    raise error_of(answer.status_code, body)
-                raise Again(pause_s)
+                raise BrokenOff(answer.status_code, answer.read(), answer.headers.get("Retry-After"))
             for chunk in answer.iter_bytes():
                 patience.renew()
                 yield from following.feed(chunk)
+        except BrokenOff as broken:
+            raise patience.after_breaking_off(ask, broken) from None
         finally:
             answer.close()

@@ -13,6 +13,7 @@ import msgspec
 
 from muster.sdk import asking
 from muster.sdk.asking import Ask
+from muster.sdk.retrying import BrokenOff
 from muster.sdk.shapes import Event
 from muster.sdk.sse import Message, Reader
 
@@ -43,9 +44,18 @@ class Following:
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that are complete with this."""
-        yield from map(event_of, self._reader.feed(chunk))
+        for message in self._reader.feed(chunk):
+            if message.event == "broken":
+                raise _broken_off(message)
+            yield event_of(message)
+            self._after = int(message.id)
         if self._reader.last_id.isdecimal():  # of the last event, or said by a server that has nothing to tell
             self._after = int(self._reader.last_id)
+
+
+def _broken_off(message: Message) -> BrokenOff:
+    """What went wrong at the server after it had begun to answer."""
+    return BrokenOff(int(_facts.decode(message.data)["status"]), message.data.encode())
 
 
 def event_of(message: Message) -> Event:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from muster.sdk.asking import Ask
-from muster.sdk.errors import ServerUnreachable
+from muster.sdk.errors import ServerUnreachable, error_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
@@ -30,6 +30,16 @@ class Again(Exception):
     def __init__(self, pause_s: float) -> None:
         super().__init__(pause_s)
         self.pause_s = pause_s
+
+
+class BrokenOff(Exception):
+    """An answer that is not good news, be it the first thing that a server said or the last of many."""
+
+    def __init__(self, status: int, body: bytes, retry_after: str | None = None) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
 
 
 class Patience:
@@ -59,6 +69,11 @@ class Patience:
         if status in _NOTHING_DONE or (status in _PROXY_LOST_IT and ask.is_repeatable):
             return self._pause(_seconds(retry_after))
         return None
+
+    def after_breaking_off(self, ask: Ask[Any], broken: BrokenOff) -> Exception:
+        """What to raise where a stream cannot go on: the error, or that it is worth another try."""
+        pause_s = self.after_answer(ask, broken.status, broken.retry_after)
+        return error_of(broken.status, broken.body) if pause_s is None else Again(pause_s)
 
     def _pause(self, least_s: float = 0.0) -> float | None:
         pause_s = max(self._pause_s * random.uniform(0.5, 1.0), least_s)

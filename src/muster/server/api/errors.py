@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from muster.documents.problems import DocumentError
-from muster.store.errors import Expired, StoreDown
+from muster.store.errors import Expired, StoreDown, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(DocumentError, _invalid)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _by_status)
-    app.add_exception_handler(Expired, _expired)
-    app.add_exception_handler(StoreDown, _down)
+    app.add_exception_handler(Expired, _store_failed)
+    app.add_exception_handler(StoreDown, _store_failed)
     app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(Exception, _broken)
 
@@ -138,12 +138,21 @@ async def _by_status(request: Request, err: Exception) -> JSONResponse:
     return answer(err.status_code, str(err.detail), headers=err.headers)
 
 
-async def _expired(_request: Request, err: Exception) -> JSONResponse:
-    return answer(410, f"{err}: begin again without a cursor")
+async def _store_failed(_request: Request, err: Exception) -> JSONResponse:
+    status, message = _of_the_store(err)
+    return answer(status, message, headers=_LATER if status == 503 else None)
 
 
-async def _down(_request: Request, err: Exception) -> JSONResponse:
-    return answer(503, f"the store cannot be reached, nothing was changed: {err}", headers=_LATER)
+def in_midstream(err: StoreError) -> dict[str, Any]:
+    """What to say where a status was sent long ago: the status there would have been, and the error."""
+    status, message = _of_the_store(err)
+    return {"status": status, **Error(error=ErrorBody(message=message)).model_dump()}
+
+
+def _of_the_store(err: Exception) -> tuple[int, str]:
+    if isinstance(err, Expired):
+        return 410, f"{err}: begin again without a cursor"
+    return 503, f"the store cannot be reached, nothing was changed: {err}"
 
 
 async def _late(_request: Request, _err: Exception) -> JSONResponse:

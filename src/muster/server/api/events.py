@@ -11,9 +11,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from muster.server.access import Who
 from muster.server.api.doors import Asking, Desk, must
-from muster.server.api.errors import Error, Problem, Refused
+from muster.server.api.errors import Error, Problem, Refused, in_midstream
 from muster.server.api.shapes import LAST
 from muster.server.service import Service
+from muster.store.errors import Expired, StoreDown
 from muster.store.rows import EventRow
 
 router = APIRouter(prefix="/api/v1", tags=["events"])
@@ -30,6 +31,7 @@ class Asked(NamedTuple):
     job_set: str
     job: str
     after: int
+    is_from_oldest: bool
 
 
 def asked_for(
@@ -53,7 +55,7 @@ def asked_for(
         after = int(last_event_id)
     if after is None:
         after = desk.store.last_seq()
-    asked = Asked(queue, jobSet, job, after or desk.store.oldest_seq() - 1)
+    asked = Asked(queue, jobSet, job, after, is_from_oldest=after == 0)
     _page(desk, asked, 1)  # raises Expired where that is too old
     return asked
 
@@ -68,13 +70,17 @@ async def events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Events in order, each with its number as id: whoever reconnects goes on with `after` or Last-Event-ID.
 
-    Without either, from now on. A cursor older than what is kept is answered with 410.
+    Without either, from now on. A cursor older than what is kept is answered with 410. What goes wrong once the stream
+    has begun is told as its last event, `broken`: the status and the error that a new request would have got.
     """
-    async for row in _rows(request, desk, asked, follow=follow):
-        if row is None:
-            yield ServerSentEvent(comment="nothing new")
-        elif _may_see(who, row):
-            yield _sent(row)
+    try:
+        async for row in _rows(request, desk, asked, follow=follow):
+            if row is None:
+                yield ServerSentEvent(comment="nothing new")
+            elif _may_see(who, row):
+                yield _sent(row)
+    except (Expired, StoreDown) as err:
+        yield ServerSentEvent(event="broken", data=in_midstream(err))
 
 
 async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) -> AsyncIterator[EventRow | None]:
@@ -86,9 +92,9 @@ async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) 
         for row in rows:
             yield row
         if len(rows) == PAGE:
-            asked = asked._replace(after=rows[-1].seq)
+            asked = asked._replace(after=rows[-1].seq, is_from_oldest=False)
             continue
-        asked = asked._replace(after=max(last, rows[-1].seq if rows else 0))
+        asked = asked._replace(after=max(last, rows[-1].seq if rows else 0), is_from_oldest=False)
         if not follow:
             return
         has_news = await tail.wait(asked.after, LOOK_EVERY_S)
@@ -99,7 +105,14 @@ async def _rows(request: Request, desk: Service, asked: Asked, *, follow: bool) 
 
 
 def _page(desk: Service, asked: Asked, limit: int) -> list[EventRow]:
-    return desk.store.events(asked.after, limit, queue=asked.queue, job_set=asked.job_set, job=asked.job)
+    """The next events; the oldest, whichever they are by now, for those who asked for that."""
+    while True:
+        after = desk.store.oldest_seq() - 1 if asked.is_from_oldest else asked.after
+        try:
+            return desk.store.events(after, limit, queue=asked.queue, job_set=asked.job_set, job=asked.job)
+        except Expired:  # between one question and the next, or for good
+            if not asked.is_from_oldest:
+                raise
 
 
 def _may_see(who: Who, row: EventRow) -> bool:
