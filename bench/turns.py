@@ -61,18 +61,10 @@ class Turn:
     freeze_s: float
     plan_s: float
     actions_s: float
-    plan: Plan
-    snapshot: Snapshot
-
-    @property
-    def starts(self) -> int:
-        """How many jobs start."""
-        return sum(isinstance(action, Start) for action in self.plan.actions)
-
-    @property
-    def evictions(self) -> int:
-        """How many jobs, or parts of them, must go."""
-        return sum(isinstance(action, Evict) for action in self.plan.actions)
+    starts: int
+    evictions: int
+    plan: Plan | None = None  # only if it is to be looked at: whoever goes on lets it go before the next
+    snapshot: Snapshot | None = None
 
 
 def fill() -> str:
@@ -273,6 +265,14 @@ def timed_turn(run: Run, at_ms: int, *, keeps: bool = False) -> Turn:
     if keeps:
         snapshot.settle()
     run.step(at_ms)  # decides the same once more
-    turn = Turn(freeze_s=freeze_s, plan_s=plan_s, actions_s=actions_s, plan=plan, snapshot=snapshot)
+    turn = Turn(
+        freeze_s=freeze_s,
+        plan_s=plan_s,
+        actions_s=actions_s,
+        starts=sum(isinstance(action, Start) for action in plan.actions),
+        evictions=sum(isinstance(action, Evict) for action in plan.actions),
+        plan=plan if keeps else None,
+        snapshot=snapshot if keeps else None,
+    )
     tell(f"a turn: {turn.evictions:,} evictions, {turn.starts:,} starts, plan {ms(plan_s)} ms")
     return turn

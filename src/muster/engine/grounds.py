@@ -36,6 +36,7 @@ Places: TypeAlias = npt.NDArray[np.intp]  # numbers of nodes
 _FIRST_DIMS = (CPU, MEMORY, GPU, PODS)
 _MOST = 1 << 62  # of any amount: more than a node can have
 _SPARE_INDEXES = 4
+_SPARE_BOOKS = 2
 
 
 def blank_cells(count: int, *, listed: bool) -> Cells:
@@ -113,6 +114,7 @@ class Grounds:
         self._alone: tuple[tuple[str, ...], list[tuple[Task]]] = ((), [])
         self._alike: tuple[tuple[TaskGroup, ...], tuple[list[int], list[int]]] = ((), ([0] * len(nodes), []))
         self._indexes: deque[Cells] = deque(maxlen=_SPARE_INDEXES)
+        self._books: deque[Cells] = deque(maxlen=_SPARE_BOOKS)
         self._sets = 0
         self._parts: dict[int, Array] = self._first_parts()
         self._assemble()
@@ -390,6 +392,17 @@ class Grounds:
     def give_back(self, index: Cells) -> None:
         """Nobody needs this index, an array, any more: keep it for the next one."""
         self._indexes.append(index)
+
+    # -- books -----------------------------------------------------------------------------------------
+
+    def new_books(self, count: int, *, listed: bool) -> Cells:
+        """At least so many cells with anything in them. What a turn before wrote to need not be mapped anew."""
+        spare = self._books.pop() if not listed and self._books else None
+        return spare if spare is not None and len(spare) >= count else new_cells(count, listed=listed)
+
+    def give_back_books(self, cells: Cells) -> None:
+        """Nobody needs these cells, an array, any more."""
+        self._books.append(cells)
 
 
 _SEARCH = (placing.START, placing.FLOOR, placing.OFFSET, placing.SHELF_END, placing.END)

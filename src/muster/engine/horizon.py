@@ -26,7 +26,7 @@ from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.stays import Ends, Rights, Stays
+from muster.engine.stays import Ends, RightsOf, Stays
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task, TaskGroup
 from muster.model.names import NameKey
@@ -314,7 +314,7 @@ class Horizon:
         if self.promised.pop(job.id, None) is not None:
             self._rebuild()
 
-    def soonest(self, job: Job, cluster: str, rights: Rights | None, before_ms: int = NEVER_MS) -> Reservation | None:
+    def soonest(self, job: Job, cluster: str, rights: RightsOf, before_ms: int = NEVER_MS) -> Reservation | None:
         """Where and when in the cluster the job can start soonest, before some moment, without delaying any promise.
 
         `rights`: from whom the job may then take, if from anyone.
@@ -348,10 +348,10 @@ class Horizon:
         span.undo()  # the rooms of other promises may be remembered
         return tasks
 
-    def _moments_to_try(self, job: Job, cluster: str, rights: Rights | None, before_ms: int) -> Iterator[Ends]:
+    def _moments_to_try(self, job: Job, cluster: str, rights: RightsOf, before_ms: int) -> Iterator[Ends]:
         """Every later moment at which room may appear in the cluster, with those who leave then: in order, the first
         few before the many that are hardly ever needed."""
-        rows, moments, stated = self.stays.ends_as_seen_by(job, rights, cluster)
+        rows, moments, stated = self.stays.ends_as_seen_by(job, rights, cluster, before_ms)
         ends = [it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS]
         if ends:  # nobody who runs now leaves then
             rows = np.concatenate([rows, np.full(len(ends), NONE)])

@@ -26,6 +26,7 @@ from muster.model.policy import Policy
 
 _STARTS_PER_NODE = 8
 _WORTH_KEEPING = 1024  # lanes: fewer are lined up anew as fast as that is written down
+_SUBMIT = 3  # in the order of a lane
 _LINED_UP = ("heap", "begin", "many", "cursor", "order")
 
 
@@ -111,6 +112,7 @@ class Lines:
             is_asked=self._asked(queues).view(np.uint8),
             aside=np.empty((queues, profiles), np.int64),
             aside_count=np.empty(queues, np.int64),
+            is_deep=np.empty(queues, np.uint8),
             head=_nones(queues),
             stale=np.empty(queues, np.uint8),
             first_head=_nones(queues),
@@ -275,6 +277,7 @@ class Lines:
         self.lines.aside[:] = NOBODY
         self.limits.many[:] = 0
         self.lines.aside_count[:] = 0
+        self.lines.is_deep[:] = 0
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
         self.lines.passed_usage[:] = 0
@@ -317,10 +320,10 @@ class Lines:
             self.lines.stale[:] = 1
 
     def submitted_by(self, moment_ms: int) -> list[Job]:
-        """The next job of each lane that was submitted by then."""
+        """The next job of each lane that was submitted by then, as they were lined up."""
         cursor = self.lines.cursor
-        heads = cursor[cursor != NONE]
-        return [self._roll.job(int(row)) for row in heads[self.columns.submit[heads] <= moment_ms]]
+        heads = cursor[(cursor != NONE) & (self.lines.order[:, _SUBMIT] <= moment_ms)]
+        return [self._roll.job(row) for row in heads.tolist()]
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""

@@ -65,9 +65,11 @@ class Present:
         if not self.fresh.size:
             cells: Ints = self.resident.table.cells[column, rows]
             return cells
-        ours = rows >= self._base
-        values = np.empty(len(rows), np.int64)
-        values[~ours] = self.resident.table.cells[column, rows[~ours]]
+        ours = (rows >= self._base).nonzero()[0]  # few, or all
+        if len(ours) == len(rows):
+            mine: Ints = self.fresh.cells[column, rows - self._base]
+            return mine
+        values: Ints = self.resident.table.cells[column].take(rows, mode="clip")
         values[ours] = self.fresh.cells[column, rows[ours] - self._base]
         return values
 

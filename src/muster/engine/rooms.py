@@ -98,7 +98,7 @@ class Books:
         compared = self.of(()) if measure is None else measure.cells(grounds, at, listed=self.listed)
         self.first = at + len(compared) + 1
         moments = _MOMENTS if self.listed else _MANY_MOMENTS
-        self.cells = new_cells(self.first - 1 + (1 + moments) * self._size, listed=self.listed)
+        self.cells = grounds.new_books(self.first - 1 + (1 + moments) * self._size, listed=self.listed)
         self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu, at if len(compared) else 0))
         self.cells[at : at + len(compared)] = compared
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(moments))]
@@ -110,6 +110,10 @@ class Books:
         rooms, empties = floor.cells(listed=self.listed)
         self._write(self.first, empties)
         self._write(self.now, rooms)
+
+    def __del__(self) -> None:
+        if not self.listed:
+            self.grounds.give_back_books(self.cells)
 
     def _write(self, moment: int, rooms: Cells) -> None:
         self.cells[moment : moment + self._size - 1] = rooms

@@ -6,7 +6,7 @@ by one number: first come the rows of the snapshot's attempts, then the turn's o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -59,6 +59,10 @@ class Ends(NamedTuple):
     rows: Ints
     moments: Ints
     stated: Flags
+
+
+RightsOf = Callable[[], Rights | None]
+"""Asked only where it matters from whom a job may take."""
 
 
 class Givers(NamedTuple):
@@ -159,8 +163,7 @@ class Stays(Present):
     @cached_property
     def ends(self) -> Ends:
         """When everyone is taken to leave: those who were there as the turn found them, and those it started."""
-        step_ms, least_ms = self.policy.reestimate_ms, self.policy.unknown_end_ms
-        ends = self.known(("ends", step_ms, least_ms), self._ends_and_until)
+        ends = self._resident_ends[0]
         if self.fresh.size:
             rows = self.fresh.cells[runs.MANY, : self.fresh.size].nonzero()[0]
             more = self._ends_of(self.fresh, rows)
@@ -176,12 +179,17 @@ class Stays(Present):
             ends = Ends(ends.rows[stay], ends.moments[stay], ends.stated[stay])
         return ends
 
-    def _ends_and_until(self) -> tuple[Ends, int]:
-        """When those of the snapshot are taken to leave, and until when that holds: guesses move on, and who overruns
-        is guessed."""
+    @property
+    def _resident_ends(self) -> tuple[Ends, int]:
+        """When those of the snapshot are taken to leave, and the first end that was stated."""
+        how = ("ends", self.policy.reestimate_ms, self.policy.unknown_end_ms)
+        return self.known(how, self._ends_and_until)
+
+    def _ends_and_until(self) -> tuple[tuple[Ends, int], int]:
+        """The same, and until when it holds: guesses move on, and who overruns is guessed."""
         ends, step_ms = self._ends_of(self.resident.table, self.residents), self.policy.reestimate_ms
-        stated = ends.moments[ends.stated]
-        return ends, min(self.now_ms - self.now_ms % step_ms + step_ms, int(stated.min(initial=NEVER_MS)))
+        first_ms = _first_stated(ends)
+        return (ends, first_ms), min(self.now_ms - self.now_ms % step_ms + step_ms, first_ms)
 
     def _ends_of(self, table: RunTable, rows: Ints) -> Ends:
         """When those in these rows of a table are taken to leave.
@@ -198,27 +206,29 @@ class Stays(Present):
             ends[guesses] = now_ms + np.maximum(age_ms, self.policy.unknown_end_ms)
         return Ends(rows, ends, stated)
 
-    def ends_as_seen_by(self, job: Job, rights: Rights | None, cluster: str) -> Ends:
-        """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them."""
+    def ends_as_seen_by(self, job: Job, rights: RightsOf, cluster: str, before_ms: int) -> Ends:
+        """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them.
+
+        Who leaves at `before_ms` or later may be said to leave at another such moment.
+        """
         rows, moments, stated = self.ends
         number = self.resident.clusters.number(cluster)
         if len(self.resident.clusters) > 1:
             here = self.column(runs.CLUSTER, rows) == number
             rows, moments, stated = rows[here], moments[here], stated[here]
         guesses = (~stated).nonzero()[0]
+        guesses = guesses[self.column(runs.LIFETIME, rows[guesses]) >= 0]
+        expiry = self.expiries(rows[guesses])
+        is_sooner = (expiry > self.now_ms) & (expiry < np.minimum(moments[guesses], before_ms))
+        guesses, expiry = guesses[is_sooner], expiry[is_sooner]
         if not len(guesses):
             return Ends(rows, moments, stated)
-        lifetime = self.column(runs.LIFETIME, rows[guesses])
-        is_seen = self._is_within(rights, rows[guesses])
+        is_seen = self._is_within(rights(), rows[guesses])
         for row, jobs in self.overtook().items():
             if job.id in jobs:
                 is_seen |= rows[guesses] == row
-        is_seen &= lifetime >= 0
-        guesses = guesses[is_seen]
-        expiry = self.expiries(rows[guesses])
-        is_sooner = (expiry > self.now_ms) & (expiry < moments[guesses])
         moments = moments.copy()
-        moments[guesses[is_sooner]] = expiry[is_sooner]
+        moments[guesses[is_seen]] = expiry[is_seen]
         return Ends(rows, moments, stated)
 
     def expiries(self, rows: Ints) -> Ints:
@@ -242,7 +252,7 @@ class Stays(Present):
 
     def next_stated_end(self) -> int | None:
         """The first end that was stated and is still to come."""
-        first_ms = int(self.ends.moments[self.ends.stated].min(initial=NEVER_MS))
+        first_ms = self._resident_ends[1] if self._is_as_found else _first_stated(self.ends)
         return first_ms if first_ms < NEVER_MS else None
 
     def has_guess_since(self, started_ms: int) -> bool:
@@ -413,3 +423,8 @@ class Stays(Present):
         ]
         moments = [moment_ms for moment_ms in first if moment_ms < NEVER_MS]
         return moments, min(moments, default=NEVER_MS)
+
+
+def _first_stated(ends: Ends) -> int:
+    """The first end that was stated; NEVER_MS if none was."""
+    return int(np.where(ends.stated, ends.moments, NEVER_MS).min(initial=NEVER_MS))

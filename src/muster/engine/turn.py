@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from muster.engine import waiting
 from muster.engine.elastic.width import Cut
@@ -35,7 +36,7 @@ from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
 from muster.engine.rest import has_settled
-from muster.engine.stays import Started, Stays
+from muster.engine.stays import Rights, Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
@@ -322,12 +323,17 @@ class Turn:
         clusters = self._free_slots(job)
         if not clusters:
             return None
-        rights = None
-        if self.policy.preemption is Preemption.ON:
+
+        @cache
+        def rights() -> Rights:
             claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
-            rights = claims.rights(self.roll)
-        in_place_of = {name: rights if name in self.fleet.preempts_in else None for name in clusters}
-        found = [self.horizon.soonest(job, cluster, in_place_of[cluster], before_ms) for cluster in clusters]
+            return claims.rights(self.roll)
+
+        preempts_in = self.fleet.preempts_in if self.policy.preemption is Preemption.ON else ()
+        found = [
+            self.horizon.soonest(job, cluster, rights if cluster in preempts_in else _none, before_ms)
+            for cluster in clusters
+        ]
         # min keeps the first of equals, and the most preferred cluster comes first
         best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
         return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
@@ -459,3 +465,7 @@ class Turn:
 def _firm(reservation: Reservation | None) -> Reservation | None:
     """What is worth keeping: a promise that rests on guesses is made anew every turn."""
     return reservation if reservation is not None and reservation.is_firm else None
+
+
+def _none() -> None:
+    """Nobody has any right there."""

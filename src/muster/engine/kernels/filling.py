@@ -69,6 +69,7 @@ class Lines(NamedTuple):
     is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
     aside_count: Ints
+    is_deep: Flags  # by queue: whether lanes of other profiles than these have left
     head: Ints
     stale: Flags
     first_head: Ints

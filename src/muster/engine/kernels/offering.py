@@ -34,6 +34,8 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
 def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules, queue: int) -> int:
     """The queue's next job in order, -1 when it has no more to offer. A lane only ever moves back in its heap."""
     begin = lines.begin[queue]
+    if lines.aside_count[queue] >= rules.profiles_deep and lines.is_deep[queue] == 0:
+        keep_the_known(roll, lines, limits, shapes, rules, queue)
     while lines.many[queue] > 0:
         lane = lines.heap[begin]
         row = advance(roll, lines, limits, shapes, rules, lane)
@@ -41,12 +43,26 @@ def offer(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules
             return row
         lines.cursor[lane] = row
         if row == NONE:
-            lines.many[queue] -= 1
-            lines.heap[begin] = lines.heap[begin + lines.many[queue]]
+            drop_first(lines, queue)
         else:
             look_up_next(roll, lines, shapes, rules, lane)
-        sift_down(lines, queue, 0)
+            sift_down(lines, queue, 0)
     return NONE
+
+
+@kernel
+def keep_the_known(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules, queue: int) -> None:
+    """The queue offers no more profiles than it has: all other lanes leave at once, not one by one as each comes up."""
+    lines.is_deep[queue] = 1
+    begin, kept = lines.begin[queue], 0
+    for place in range(begin, begin + lines.many[queue]):
+        lane = lines.heap[place]
+        lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
+        if lines.cursor[lane] != NONE:
+            lines.heap[begin + kept] = lane
+            kept += 1
+    lines.many[queue] = kept
+    heapify(roll, lines, shapes, rules, queue)
 
 
 @kernel
@@ -140,6 +156,26 @@ def sift_down(lines: Lines, queue: int, place: int) -> None:
         lines.heap[begin + place] = lines.heap[begin + child]
         lines.heap[begin + child] = swap
         place = child
+
+
+@kernel
+def drop_first(lines: Lines, queue: int) -> None:
+    """The first lane leaves a queue's heap. The last one takes its place, and hardly ever belongs far from the bottom:
+    so it is brought up from there, which takes half the comparisons."""
+    begin, heap = lines.begin[queue], lines.heap
+    lines.many[queue] -= 1
+    count = lines.many[queue]
+    last, place, child = heap[begin + count], 0, 1
+    while child < count:
+        if child + 1 < count and comes_before(lines, heap[begin + child + 1], heap[begin + child]):
+            child += 1
+        heap[begin + place] = heap[begin + child]
+        place = child
+        child = 2 * place + 1
+    while place > 0 and comes_before(lines, last, heap[begin + (place - 1) // 2]):
+        heap[begin + place] = heap[begin + (place - 1) // 2]
+        place = (place - 1) // 2
+    heap[begin + place] = last
 
 
 @kernel
