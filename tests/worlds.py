@@ -286,6 +286,7 @@ class Knobs:
     benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
     moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
     orders: str = "off"  # inside queues, other than by arrival
+    depths: tuple[int, ...] = ()  # how many profiles of a queue a turn looks at, if not as many as usual
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -408,6 +409,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         placement=Placement(rule=chance.choice(knobs.placement)),
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
         **(_order(chance) if knobs.orders == "on" else {}),
+        **({"profiles_deep": chance.choice(knobs.depths)} if knobs.depths else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
 

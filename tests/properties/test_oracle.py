@@ -90,3 +90,9 @@ def test_property_the_engine_decides_as_the_oracle_does_when_everyone_may_reserv
 @given(scenarios(Knobs(nodes=10, queues=4, entries=40)))
 def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
     assert_same_plans(scenario)
+
+
+@a_part(2)
+@given(scenarios(Knobs(queues=2, entries=24, depths=(1, 2, 3, 5))))
+def test_property_the_engine_decides_as_the_oracle_does_where_a_turn_looks_at_few_profiles(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
