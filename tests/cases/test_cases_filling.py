@@ -124,6 +124,30 @@ def test_a_turn_looks_100_profiles_deep(shapes, looked_at):
     assert told.reasons("last-0") == []
 
 
+@pytest.mark.parametrize(
+    "others, looked_at",
+    [
+        pytest.param(98, "new", id="up to there a new profile is looked at"),
+        pytest.param(99, "", id="and then only profiles of which longer jobs were"),
+    ],
+)
+def test_at_its_depth_a_turn_still_looks_at_shorter_jobs_of_the_profiles_it_knows(others, looked_at):
+    jobs = [
+        job("now", "A", cpu=16, priority=9, expectedRuntime="1h"),
+        job("big", "A", cpu=32, priority=8),  # room is kept for it in an hour
+        *(job(f"other-{index}", "A", cpu=32, memory=f"{index + 1}Gi", priority=7) for index in range(others)),
+        job("long", "A", cpu=4, priority=6, expectedRuntime="2h"),
+        job("new", "A", cpu=5, priority=5, expectedRuntime="10m"),
+        job("short", "A", cpu=4, priority=4, expectedRuntime="10m"),
+    ]
+
+    told = story(world(nodes=1, jobs=jobs, until=0))
+
+    assert told.reason("big") == "RESERVED"
+    assert told.reason("long") == "WOULD_DELAY"
+    assert told.running() == sorted(["now", "short", *filter(None, [looked_at])])
+
+
 @pytest.mark.parametrize("winner", [pytest.param("p20", id="PF-10 the highest priority is the most urgent")])
 def test_priority_orders_inside_a_queue(winner):
     jobs = [job(f"p{priority}", "A", priority=priority, **WHOLE) for priority in (10, 1, 20)]
