@@ -13,6 +13,7 @@ import numpy as np
 
 from muster.engine.carried import Carried, mark_of, set_quota
 from muster.engine.kernels.filling import Books
+from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.shares import Shares
@@ -169,6 +170,7 @@ class Ledger:
         self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.flow_step_ms
         self._users = roll.users
         self._evicted: set[str] = set()
+        self._entitled_to: dict[str, Ints] = {}
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
         for name in self.quotas:
             self._users.number(name)
@@ -210,6 +212,21 @@ class Ledger:
         entitled = np.zeros(len(self.columns.flow), np.int64)
         entitled[self.queues.numbers] = list(self.shares.entitled.values())
         return entitled
+
+    @cached_property
+    def is_queue(self) -> Flags:
+        """Which numbers are those of queues there are."""
+        is_queue = np.zeros(len(self.columns.flow), np.bool_)
+        is_queue[self.queues.numbers] = True
+        return is_queue
+
+    def entitled_to(self, resource: str) -> Ints:
+        """By number, each queue's entitled part of one resource; shares do not change in a turn."""
+        known = self._entitled_to.get(resource)
+        if known is None:
+            known = self._entitled_to[resource] = np.zeros(len(self.columns.flow), np.int64)
+            known[self.queues.numbers] = [self.shares.entitled_to(resource)[name] for name in self.queues]
+        return known
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -20,11 +20,15 @@ import numpy as np
 
 from muster.engine.giving import Reach
 from muster.engine.ledger import Ledger
+from muster.engine.present import Flags
 from muster.engine.roll import Roll
+from muster.engine.shapes import Ints
 from muster.engine.stays import Rights, Stays
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
 from muster.model.resources import Resources
+
+_ABOUT = 1e-9  # far more than floats are wrong by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,33 +112,32 @@ class Claims:
     def _may_take_from(self) -> set[str]:
         """The queues that the head's queue may take from, before anything is taken."""
         # the cheapest question first: the last ones need the resource that is short
-        before = self._those_it_comes_before()
-        if not before or not self.is_below:
+        before, names = self._comes_before(), self.ledger.numbered
+        if not np.count_nonzero(before) or not self.is_below:
             return set()
-        over = self._all_over
-        return {name for name in before if over[name] > 0 and not self._would_overtake(name)}
+        others = np.flatnonzero(before & (self._all_over > 0)).tolist()
+        return {names[number] for number in others if not self._would_overtake(names[number])}
 
     @cached_property
-    def _all_over(self) -> dict[str, int]:
-        """How far each queue holds more than its entitled part, before anything is taken."""
-        place = self.ledger.shapes.resources.get(self.resource)
-        if place is None:
-            return {name: -entitled for name, entitled in self.entitled.items()}
-        held = self.ledger.columns.started[:, place].tolist()
-        queues = self.ledger.queues
-        return {name: held[number] - self.entitled[name] for name, number in zip(queues, queues.numbers, strict=True)}
+    def _all_over(self) -> Ints:
+        """By number, how far each queue holds more than its entitled part, before anything is taken."""
+        place, entitled = self.ledger.shapes.resources.get(self.resource), self.ledger.entitled_to(self.resource)
+        over: Ints = -entitled if place is None else self.ledger.columns.started[:, place] - entitled
+        return over
 
-    def _those_it_comes_before(self) -> list[str]:
-        """Queues before which filling would serve the head; any other would only take it back."""
+    def _comes_before(self) -> Flags:
+        """By number, the queues before which filling would serve the head; any other would only take it back."""
         queues, books = self.ledger.queues, self.ledger.columns
         mine = queues[self.head.queue]
         flow, weight = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head)), mine.weight
-        flows, weights = books.started_flow.tolist(), books.weight.tolist()
-        return [
-            name
-            for name, number in zip(queues, queues.numbers, strict=True)
-            if number != mine.number and flow * weights[number] <= flows[number] * weight
-        ]
+        with_head, theirs = books.weight * float(flow), books.started_flow * float(weight)
+        before: Flags = (with_head <= theirs) & self.ledger.is_queue
+        before[mine.number] = False
+        # Products may need more than 64 bits: those that floats cannot tell apart are compared exactly.
+        for number in np.flatnonzero(np.abs(with_head - theirs) <= _ABOUT * theirs).tolist():
+            if before[number]:
+                before[number] = flow * int(books.weight[number]) <= int(books.started_flow[number]) * weight
+        return before
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
@@ -181,10 +184,10 @@ class Claims:
     def reach(self, stays: Stays) -> list[Reach]:
         """The queues with attempts the head may take, those furthest over first, its own last."""
         givers, roll, found = stays.givers, stays.roll, []
-        over = self._all_over if self._may_take_from else {}
         for name in self._may_take_from:
-            if givers.many[roll.queues[name]]:
-                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=over[name]))
+            number = roll.queues[name]
+            if givers.many[number]:
+                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=int(self._all_over[number])))
         found.sort(key=lambda reach: (-reach.spare, reach.queue))
         own = roll.queues[self.head.queue]
         lowest = (int(givers.lowest_class[own]), int(givers.lowest_priority[own]))

@@ -15,8 +15,10 @@ from muster.engine.kernels.placing import (
     FREE,
     GPU_DIM,
     GPUS,
+    MEMORY_DIM,
     MOMENTS,
     NODES,
+    PODS_DIM,
     RING,
     RING_SIZE,
     TASKS,
@@ -52,18 +54,33 @@ def count_lacking(
 @kernel
 def count_short(ground: Cells, books: Cells, first: int, amounts: int, mask: int, place: int, lacking: Cells) -> int:
     """The same for plain amounts at one moment, each node looked at once; the first one has them from `first` on."""
-    columns, dims, matching = ground[COLUMNS], ground[DIMS], 0
+    columns, dims, matching, enough = ground[COLUMNS], ground[DIMS], 0, 0
+    cpu, memory = ground[amounts + CPU_DIM], ground[amounts + MEMORY_DIM]
+    gpus, pods = ground[amounts + GPU_DIM], ground[amounts + PODS_DIM]
+    no_cpu, no_memory, no_gpus, no_pods = 0, 0, 0, 0  # counted apart: cells are written to much more slowly
     for at in range(ground[WORDS]):
         word = ground[mask + at] & ground[place + at]
         while word:
-            room, lacks = first + (at * WORD + lowest_bit(word)) * columns, 0
-            for dim in range(dims):
+            room = first + (at * WORD + lowest_bit(word)) * columns
+            lacks_cpu, lacks_memory = int(books[room + CPU_DIM] < cpu), int(books[room + MEMORY_DIM] < memory)
+            lacks_gpus, lacks_pods = int(books[room + GPU_DIM] < gpus), int(books[room + PODS_DIM] < pods)
+            no_cpu += lacks_cpu
+            no_memory += lacks_memory
+            no_gpus += lacks_gpus
+            no_pods += lacks_pods
+            lacks = lacks_cpu | lacks_memory | lacks_gpus | lacks_pods
+            for dim in range(PODS_DIM + 1, dims):
                 is_short = int(books[room + dim] < ground[amounts + dim])
                 lacking[dim] += is_short
                 lacks |= is_short
-            lacking[dims + 1] += 1 - lacks
+            enough += 1 - lacks
             matching += 1
             word &= word - 1
+    lacking[CPU_DIM] += no_cpu
+    lacking[MEMORY_DIM] += no_memory
+    lacking[GPU_DIM] += no_gpus
+    lacking[PODS_DIM] += no_pods
+    lacking[dims + 1] += enough
     return matching
 
 
