@@ -63,7 +63,8 @@ class Used:
 
 def widths_at_start(resources: Resources, now_ms: int) -> list[Width]:
     """What a lease says of an attempt that starts."""
-    return [[now_ms, *(resources.get(name) for name in _COUNTED)]]
+    amount = resources.get
+    return [[now_ms, *map(amount, _COUNTED)]]
 
 
 def widened(widths: Sequence[Width], resources: Resources, now_ms: int) -> list[Width]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -12,7 +13,7 @@ from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
 from muster.model.fleet import Cluster
-from muster.model.jobs import TaskGroup
+from muster.model.jobs import Profile, TaskGroup
 from muster.model.resources import CPU, MEMORY
 from muster.server.api.describing import CALL
 from muster.server.api.doors import Asking, Desk
@@ -146,8 +147,14 @@ def _lease(row: LeaseRow, spec: JobSpec) -> Lease:
         launch=spec.launch.plain(),
         time_limit_s=at["timeLimit"],
         grace_s=spec.grace_ms / 1000,
-        groups={group.name: _terms(group) for group in spec.profile.groups},
+        groups=_terms_of(spec.profile),
     )
+
+
+@lru_cache(maxsize=4096)
+def _terms_of(profile: Profile) -> dict[str, Terms]:
+    """What an agent must know of each group; most jobs have a profile that others had before."""
+    return {group.name: _terms(group) for group in profile.groups}
 
 
 def _terms(group: TaskGroup) -> Terms:
