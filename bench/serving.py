@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
-from bench.load import QUEUES
+from bench.load import CLIENTS, QUEUES
 from bench.measuring import at_least, below, table, tell
 from bench.worlds import SCALE
 
@@ -123,9 +123,9 @@ def _told(seen: Seen, spent: Mapping[str, float], took: float, ended: float, set
     rows = [(name, f"{seconds:,.1f}", f"{1e6 * seconds / seen.done:,.0f}") for name, seconds in spent.items()]
     return "\n".join(
         [
-            f"{len(QUEUES)} queues of at most {MOST_QUEUED} jobs, batches of 1,000 at {RATE:,.0f} jobs/s or as fast as",
-            f"there is room, for {took:,.0f} s; 1,000 nodes of 32 cores, each job 0.2 s; what is over is kept for",
-            f"{KEEP_S} s. The server was killed",
+            f"{len(QUEUES)} queues of at most {MOST_QUEUED:,} jobs; {CLIENTS} clients send batches of 1,000, at",
+            f"{RATE:,.0f} jobs/s or as fast as there is room, for {took:,.0f} s; 1,000 nodes of 32 cores, each job",
+            f"0.2 s; what is over is kept for {KEEP_S} s. The server was killed",
             f"(SIGKILL) after {KILL_AFTER_S:,.0f} s; it answered again after {seen.restart_s:.1f} s.",
             f"PostgreSQL: {', '.join(f'{name} {value}' for name, value in settings.items())}.",
             "",

@@ -21,7 +21,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         running.agent(nodes="2xcpu=8,memory=32Gi", seconds=6000)
         runs = running.submit(*({**JOB, "name": f"run-{index}"} for index in range(4)))
         running.wait(runs, "running")
-        running.submit(*({**JOB, "name": name, "cpu": 8} for name in ("first", "second", "third", "fourth")))
+        names = ("first", "second", "third", "fourth")
+        first, *_ = running.submit(*({**JOB, "name": name, "cpu": 8} for name in names))
+        # Once a turn has looked at them room is kept for the first: who asks before that may get it instead.
+        running.wait_until(lambda: running.ask("GET", f"/jobs/{first}/why")["reason"] == "RESERVED")
         yield running
 
 
