@@ -158,11 +158,11 @@ class Finder:
     def who_may_take(self) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells."""
         if not self.may_anyone_give_way():
-            return Takers(np.zeros(0, np.bool_), self.ledger.shares.entitled_to, None, set(), NEVER_MS)
+            return Takers(np.zeros(0, np.bool_), self.ledger.entitled_to, None, set(), NEVER_MS)
         stays, books = self.horizon.stays, self.ledger.columns
         return Takers(
             books.started_usage < self.ledger.entitled,
-            self.ledger.shares.entitled_to,
+            self.ledger.entitled_to,
             stays.givers,
             stays.overtaken(),
             stays.lowest_class,

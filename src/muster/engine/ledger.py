@@ -224,8 +224,9 @@ class Ledger:
         """By number, each queue's entitled part of one resource; shares do not change in a turn."""
         known = self._entitled_to.get(resource)
         if known is None:
-            known = self._entitled_to[resource] = np.zeros(len(self.columns.flow), np.int64)
+            known = np.zeros(len(self.columns.flow), np.int64)
             known[self.queues.numbers] = [self.shares.entitled_to(resource)[name] for name in self.queues]
+            self._entitled_to[resource] = known  # only now: pools that are decided beside this one look here too
         return known
 
     # -- reading ---------------------------------------------------------------------------------------

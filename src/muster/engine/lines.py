@@ -6,7 +6,7 @@ of the round, and its queue offers its next job of another profile; a limit clos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,13 +36,13 @@ class Takers(NamedTuple):
     And whoever is above the lowest class of all."""
 
     is_below: Flags
-    entitled_to: Callable[[str], Mapping[str, int]]
+    entitled_to: Callable[[str], Ints]  # by number of the queue
     givers: Givers | None
     overtaken: set[str]
     lowest_class: int
 
 
-NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: {}, None, set(), ALWAYS)
+NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: np.zeros(0, np.int64), None, set(), ALWAYS)
 
 
 class Lines:
@@ -223,8 +223,7 @@ class Lines:
         entitled = np.zeros((len(self.lines.begin), len(self._shapes.resources)), np.int64)
         if takers.givers is not None:  # or nobody asks
             for resource, place in self._shapes.resources.items():
-                for name, amount in takers.entitled_to(resource).items():
-                    entitled[self._roll.queues[name], place] = amount
+                entitled[:, place] = takers.entitled_to(resource)
             self._entitled = entitled
         return entitled
 

@@ -63,8 +63,7 @@ class Used:
 
 def widths_at_start(resources: Resources, now_ms: int) -> list[Width]:
     """What a lease says of an attempt that starts."""
-    amount = resources.get
-    return [[now_ms, *map(amount, _COUNTED)]]
+    return [[now_ms, *map(resources.get, _COUNTED)]]
 
 
 def widened(widths: Sequence[Width], resources: Resources, now_ms: int) -> list[Width]:
