@@ -8,7 +8,7 @@ from functools import partial
 
 from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
-from muster.model.resources import CPU, GPU
+from muster.model.resources import CPU, GPU, Resources
 from muster.model.snapshot import Snapshot
 from oracle.horizon import Horizon, requests, taken
 from oracle.ledger import Ledger
@@ -19,6 +19,8 @@ from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
 from oracle.walls import Walls
+
+FEW = 1024  # units in reach: of more it is not counted beforehand what they leave
 
 Careful = Callable[[Job, str, list[Unit]], tuple[Tasks, Horizon] | None]
 
@@ -164,6 +166,9 @@ class Finder:
         in_reach = [unit for unit in claims.units(self.horizon.may_give_way) if unit.run.cluster == cluster]
         if not in_reach:
             return None
+        legal = [unit for unit in in_reach if claims.allows(unit)]
+        if not blocked.only_delays and len(in_reach) <= FEW and not self._may_have_room(job, cluster, legal):
+            return None
         left = self.policy.evictions_per_turn - self._evicted
         fits = partial(self._fits_without, job, cluster, self._without)
         units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays)
@@ -172,6 +177,25 @@ class Finder:
         if units is None or found is None:
             return None
         return self._placed(job, cluster, units, *found, by_right=True)
+
+    def _may_have_room(self, job: Job, cluster: str, units: list[Unit]) -> bool:
+        """Whether there could be room without all of these, by a plain count of amounts, each group by itself."""
+        leaving = [pair for unit in units for pair in requests(unit.run.job, unit.tasks)]
+        if not all(unit.whole for unit in units) or any(request.whole_node for _, request in leaving):
+            return True
+        left: dict[str, Resources] = {}
+        for task, request in leaving:
+            left[task.node] = left.get(task.node, Resources({})) + request.resources
+        is_single = len(job.profile.groups) == job.profile.tasks_min == 1
+        for group in job.profile.groups if units else ():
+            count, asks = 0, group.request.resources
+            for node in self.fleet.open_matching(cluster, group.constraint):
+                if node.name in left or not is_single:
+                    there = self.horizon.now[node.name].free + left.get(node.name, Resources({}))
+                    count += min(there.get(name) // amount for name, amount in asks.items() if amount)
+            if count < group.min:
+                return False
+        return bool(units)
 
     def _from_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> tuple[Placed, Horizon] | None:
         """In the place of borrowers, or of borrowers and lower classes, whatever their age; no promise is passed."""

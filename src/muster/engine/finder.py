@@ -10,10 +10,12 @@ import numpy as np
 
 from muster.engine.elastic.width import Cut, Width
 from muster.engine.horizon import Horizon
+from muster.engine.kernels.filling import Offers
 from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
-from muster.engine.lines import Takers
+from muster.engine.lines import NOBODY_TAKES, Takers
 from muster.engine.lower import Lower, Search
+from muster.engine.offers import offers_of
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.stays import BORROWER, Stays
@@ -64,6 +66,7 @@ class Finder:
         self._walls = Walls(snapshot.eviction_limits)
         self._lower = Lower(snapshot.budgets, self._walls)
         self._vain: set[Like] = set()
+        self._offers: tuple[int, Offers | None] = (0, None)
 
     def reopen(self) -> None:
         """A new round: other promises may stand in the way."""
@@ -158,15 +161,26 @@ class Finder:
     def who_may_take(self) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells."""
         if not self.may_anyone_give_way():
-            return Takers(np.zeros(0, np.bool_), self.ledger.entitled_to, None, set(), NEVER_MS)
+            return NOBODY_TAKES._replace(lowest_class=NEVER_MS)
         stays, books = self.horizon.stays, self.ledger.columns
         return Takers(
             books.started_usage < self.ledger.entitled,
             self.ledger.entitled_to,
             stays.givers,
+            self._offered(),
             stays.overtaken(),
             stays.lowest_class,
         )
+
+    def _offered(self) -> Offers:
+        """Who may give way; looked at anew when others than those who left may."""
+        stays = self.horizon.stays
+        epoch, known = self._offers
+        if known is None or epoch != stays.epoch:
+            known = offers_of(self.horizon, self.ledger.shapes)
+        known = known._replace(is_there=stays.gives(known.rows).view(np.uint8))
+        self._offers = (stays.epoch, known)
+        return known
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""
@@ -280,11 +294,16 @@ class Finder:
         careful = partial(self._without, job, cluster)
         is_on = self.policy.preemption is Preemption.ON
         if is_on and (search := self._taking.search(self.horizon, claims, cluster, careful)) is not None:
+            if not blocked.only_delays and not search.may_have_room():
+                return None
             taken = search.past_promises() if blocked.only_delays else search.find(partial(self._pruned, job), left)
             self._in_vain += taken is None and search.has_anyone()
             return taken
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
         trial = ByRight(self.horizon, job, cluster, careful)
+        legal = [unit for unit in in_reach if claims.allows(unit)]
+        if not blocked.only_delays and not trial.may_have_room(legal, len(in_reach)):
+            return None
         units = victims(claims, in_reach, trial, left, only_delays=blocked.only_delays) if in_reach else None
         if units is None or (found := careful(units)) is None:
             self._in_vain += bool(in_reach)

@@ -43,9 +43,8 @@ class Candidates:
         self.rows, self.profile = rows[order], profile[order]
         self.rank, self.priority, self.started = rank[order], priority[order], started[order]
         self.cluster = stays.column(runs.CLUSTER, self.rows)
-        numbers = set(self.profile.tolist())
-        groups = (group for number in numbers for group in shapes.profiles.names[number].groups)
-        self.has_whole_nodes = any(group.request.whole_node for group in groups)
+        self.is_whole: Flags = shapes.is_whole[self.profile] > 0
+        self.has_whole_nodes = bool(self.is_whole.any())
         self.has_parts = bool((stays.column(runs.SURPLUS, self.rows) > 0).any())
         begins = _changes(self.rank, self.priority)
         self.tiers = list(zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], strict=True))

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.kernels import filling, offering, placing, starting
-from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Field, Limits, Rules
+from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Field, Limits, Offers, Rules
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
+from muster.engine.offers import nothing_offered
 from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
@@ -38,11 +39,12 @@ class Takers(NamedTuple):
     is_below: Flags
     entitled_to: Callable[[str], Ints]  # by number of the queue
     givers: Givers | None
+    offers: Offers | None
     overtaken: set[str]
     lowest_class: int
 
 
-NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: np.zeros(0, np.int64), None, set(), ALWAYS)
+NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: np.zeros(0, np.int64), None, None, set(), ALWAYS)
 
 
 class Lines:
@@ -204,6 +206,7 @@ class Lines:
             gives_priority=np.full(queues, ALWAYS, np.int64),
             lowest_class=takers.lowest_class,
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
+            offers=takers.offers or nothing_offered(queues),
             may_make_room=True,
         )
         if takers.givers is not None:
@@ -402,6 +405,7 @@ def _care_of_nobody(queues: int, resources: int) -> Care:
         gives_priority=always,
         lowest_class=ALWAYS,
         was_overtaken=np.zeros(1, np.uint8),
+        offers=nothing_offered(queues),
         may_make_room=False,
     )
 

@@ -26,6 +26,7 @@ from muster.engine.kernels import (
     fitting,
     gangs,
     growing,
+    hoping,
     indexing,
     leaving,
     measuring,
@@ -60,9 +61,11 @@ class Kernels:
         self.count_lacking = face(counting.count_lacking)
         self.free_until_enough = face(leaving.free_until_enough)
         self.grow = face(growing.grow)
+        self.has_room_in = face(hoping.has_room_in)
         self.holds = face(fitting.holds)
         self.holds_all = face(changes.holds_all)
         self.weigh = face(measuring.weigh)
+        self.let_those_leave = face(hoping.let_those_leave)
         self.list_tenants = face(tenancy.list_tenants)
         self.place = face(gangs.place)
         self.place_group = face(gangs.place_group)

@@ -381,6 +381,10 @@ class Stays(Present):
         np.minimum.at(lowest_priority, queue[at_lowest], priority[at_lowest])
         return Givers(np.bincount(queue, minlength=many), lowest_class, lowest_priority)
 
+    def giving(self) -> tuple[Ints, Ints]:
+        """The rows of those who might give way when that was last looked at, and their queues."""
+        return self._giving
+
     def giving_rows(self, queue: str) -> Ints:
         """The rows of those of a queue that may give way."""
         rows, queues = self._giving

@@ -18,9 +18,11 @@ import numpy as np
 from muster.engine import runs
 from muster.engine.giving import Candidates, Reach
 from muster.engine.horizon import Horizon
+from muster.engine.kernels.hoping import FEW
 from muster.engine.kernels.placing import TASK
 from muster.engine.kernels.yielding import ENOUGH
 from muster.engine.ledger import Ledger
+from muster.engine.offers import has_room_without
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.present import Flags
 from muster.engine.rooms import Span
@@ -122,6 +124,17 @@ class Search:
     def has_anyone(self) -> bool:
         """Whether there is anyone in the cluster whom the head may take from, whatever their queue can spare."""
         return any(line.in_reach.any() for line in self._lines)
+
+    def may_have_room(self) -> bool:
+        """Whether by a plain count there could be room if all were gone who may go. Of many it is not counted."""
+        legal = [(line, line.legal) for line in self._lines if line.legal.any()]
+        if sum(int(line.in_reach.sum()) for line in self._lines) > FEW:
+            return True
+        if any((line.candidates.is_whole & may).any() for line, may in legal):
+            return True  # they leave more than they asked for
+        of = self.horizon.now.books.from_array
+        leaving = [(line.candidates.moves, line.candidates.lasts, of(may.astype(np.int64))) for line, may in legal]
+        return bool(legal) and has_room_without(self.horizon, self.head.profile, self.cluster, leaving)
 
     # -- one -------------------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from muster.engine.horizon import Horizon
+from muster.engine.kernels.hoping import FEW
 from muster.engine.kernels.placing import CORES, Cells
 from muster.engine.kernels.yielding import ENOUGH
+from muster.engine.offers import has_room_without
 from muster.engine.placement import Headcount, Leaving, Placer, Tasks
 from muster.engine.rooms import Books, Span
 from muster.engine.victims import Unit, by_run, merged
@@ -129,6 +131,17 @@ class ByRight(Without):
     def is_apart(self, units: Iterable[Unit]) -> bool:
         """Whether the rooms at promised moments change just by what these units leave."""
         return self.is_plain or super().is_apart(units)
+
+    def may_have_room(self, units: Sequence[Unit], reach: int) -> bool:
+        """Whether by a plain count there could be room if all of these units were gone; `reach`: of how many that may
+        give way. Of many, and where they leave more or less than all they have, it is not counted."""
+        requests = (group.request for unit in units for group in unit.run.job.profile.groups)
+        if reach > FEW or not all(unit.whole for unit in units) or any(request.whole_node for request in requests):
+            return True
+        books = self._horizon.now.books
+        moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
+        leaving = [(moves, books.of(lasts), books.of([1] * len(units)))]
+        return bool(units) and has_room_without(self._horizon, self._profile, self._cluster, leaving)
 
     def _is_beside_promises(self, units: list[Unit]) -> bool:
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]

@@ -6,7 +6,7 @@ The kernel only says that they may; the planner knows for sure.
 from __future__ import annotations
 
 from muster.engine.kernels.filling import NONE, Books, Care, Field, Roll, Rules, Shapes
-from muster.engine.kernels.hunger import is_less
+from muster.engine.kernels.hoping import may_take
 from muster.engine.kernels.jit import kernel
 
 
@@ -49,37 +49,21 @@ def may_overtake(roll: Roll, field: Field, row: int) -> bool:
 
 @kernel
 def needs_care(
-    roll: Roll, shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int, row: int, lane: int
+    roll: Roll,
+    shapes: Shapes,
+    books: Books,
+    care: Care,
+    field: Field,
+    starts: int,
+    queue: int,
+    profile: int,
+    row: int,
+    lane: int,
+    has_room: bool,
 ) -> bool:
-    """Whether a job for which there is no room may reserve some, or take some from others."""
-    if care.may_reserve[shapes.asks_gpu[profile]] or may_take(shapes, books, care, starts, queue, profile):
+    """Whether a job that cannot start may reserve room, or take some from others. `has_room`: it is only promised."""
+    if care.may_reserve[shapes.asks_gpu[profile]] or care.lowest_class < roll.lane_class[lane]:
         return True
-    if care.lowest_class < roll.lane_class[lane] or (row < len(care.was_overtaken) and care.was_overtaken[row]):
+    if row < len(care.was_overtaken) and care.was_overtaken[row]:
         return True
-    if care.gives_class[queue] != roll.lane_class[lane]:
-        return bool(care.gives_class[queue] < roll.lane_class[lane])
-    return bool(care.gives_priority[queue] < roll.lane_priority[lane])
-
-
-@kernel
-def may_take(shapes: Shapes, books: Books, care: Care, starts: int, queue: int, profile: int) -> bool:
-    """Whether the queue may take from another one for such a job; if unknown, whatever the resource that is short."""
-    if not care.is_below[queue]:
-        return False
-    weight, flow = (
-        books.weight[queue],
-        max(books.started_flow[queue], books.started_usage[queue] + shapes.usage[profile]),
-    )
-    first, last = 0, shapes.least.shape[1]
-    if shapes.scarce_at[profile] == starts:
-        first, last = shapes.scarce[profile], shapes.scarce[profile] + 1
-    for other in range(len(care.gives)):
-        per = books.weight[other]
-        if other == queue or not care.gives[other] or is_less(flow, weight, books.started_flow[other], per) > 0:
-            continue
-        for resource in range(first, last):
-            mine, theirs = books.started[queue, resource], books.started[other, resource]
-            if mine < care.entitled[queue, resource] and theirs > care.entitled[other, resource]:
-                if is_less(mine + shapes.least[profile, resource], weight, theirs, per) <= 0:
-                    return True
-    return False
+    return may_take(roll, shapes, books, care, field, starts, queue, lane, has_room)

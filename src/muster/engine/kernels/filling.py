@@ -9,6 +9,7 @@ This module says what that works on; the kernels are next to it:
     offering    each queue's next job
     hunger      whose head is next
     care        which heads the planner must look at
+    hoping      whether who may take from others could have room by that
     starting    the loop
 """
 
@@ -153,6 +154,24 @@ class Rules(NamedTuple):
     mark: int  # up to when waiting counts
 
 
+class Offers(NamedTuple):
+    """Who may give way, queue by queue: each has the moves (placing.py) up to its own of `last`.
+
+    A queue is uncounted if they are many, or if what they leave is not what they have: then nobody of it is listed.
+    """
+
+    first: Ints  # by queue, and the end
+    is_uncounted: Flags
+    rows: Ints  # of muster.engine.stays
+    is_there: Flags  # they may have left
+    class_of: Ints
+    priority: Ints
+    profile: Ints
+    last: Ints
+    moves: Cells
+    left: Cells  # see hoping.py
+
+
 class Care(NamedTuple):
     """Who must go back to the planner when blocked: those who may reserve, or may take from others."""
 
@@ -164,6 +183,7 @@ class Care(NamedTuple):
     gives_priority: Ints
     lowest_class: int  # of anyone who is not safe; whoever only borrows is below all
     was_overtaken: Flags  # by row
+    offers: Offers
     may_make_room: bool  # whether anyone at all may take from others: who finds no room now may find some later
 
 

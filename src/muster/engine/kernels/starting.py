@@ -67,7 +67,7 @@ def fill(
             return DONE, NONE
         queue = lines.queues[0]
         if lines.stale[queue]:
-            pass_over_full(roll, lines, limits, shapes, books, rules, care, done, queue)
+            pass_over_full(roll, lines, limits, shapes, books, rules, care, field, done, queue)
             reorder_first(roll, lines, limits, shapes, books, rules)
             continue
         lines.passed_usage[queue] = 0
@@ -114,7 +114,7 @@ def fill(
                 bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
             else:
                 shapes.is_full[profile] = 1
-        if needs_care(roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane):
+        if needs_care(roll, shapes, books, care, field, int(done.size[3]), queue, profile, row, lane, bound > 0):
             return CAREFUL, queue
         leave_aside(lines, done, queue, profile, row, WOULD_DELAY if bound > 0 else NO_ROOM, bound)
         if not rules.backfills:
@@ -130,6 +130,7 @@ def pass_over_full(
     books: Books,
     rules: Rules,
     care: Care,
+    field: Field,
     done: Started,
     queue: int,
 ) -> None:
@@ -153,7 +154,7 @@ def pass_over_full(
         if books.user_has_quota[roll.user[row]]:
             return
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
-            roll, shapes, books, care, int(done.size[3]), queue, profile, row, lane
+            roll, shapes, books, care, field, int(done.size[3]), queue, profile, row, lane, False
         ):
             return
         if lines.passed_class[queue] != roll.lane_class[lane]:

@@ -1,0 +1,229 @@
+"""A quick no for heads that would take from others: by a plain count, is there room if all whom they may take are gone?
+
+Nearly all blocked heads with a right to take have no use of it: those who would have to go have too little, or have it
+elsewhere. Only amounts are counted, each group of the head by itself, so that a no is certain and a yes is not.
+"""
+
+from __future__ import annotations
+
+from muster.engine.kernels.filling import Books, Care, Field, Offers, Roll, Shapes
+from muster.engine.kernels.hunger import is_less
+from muster.engine.kernels.jit import kernel
+from muster.engine.kernels.placing import (
+    AMOUNTS,
+    COLUMNS,
+    DIMS,
+    FIRST,
+    FREE,
+    NEVER,
+    NODES,
+    OPEN,
+    TASK,
+    TASK_GROUP,
+    TASK_NODE,
+    WORD,
+    WORDS,
+    Cells,
+)
+from muster.engine.kernels.sets import ask_of, includes, lowest_bit, place_of, set_of
+
+FEW = 1024  # attempts that may give way: what more of them leave is not counted
+
+NO, COUNT, YES = range(3)
+"""Whether there is hope: there is nobody to take from; what they leave tells; who knows."""
+
+
+@kernel
+def may_take(
+    roll: Roll,
+    shapes: Shapes,
+    books: Books,
+    care: Care,
+    field: Field,
+    starts: int,
+    queue: int,
+    lane: int,
+    has_room: bool,
+) -> bool:
+    """Whether a head may take from other queues or from lower ranks of its own, and could have room by that.
+
+    If it is not known what it lacks: whatever that is. `has_room`: it is only promised to others.
+    """
+    profile, is_above = roll.lane_profile[lane], is_above_own(roll, care, queue, lane)
+    if not is_above and not care.is_below[queue]:
+        return False
+    first, last = 0, shapes.least.shape[1]
+    if not care.is_below[queue]:
+        last = 1  # only shares ask what is short
+    elif shapes.scarce_at[profile] == starts:
+        first, last = shapes.scarce[profile], shapes.scarce[profile] + 1
+    for resource in range(first, last):
+        hope = let_all_leave(roll, shapes, books, care, field.ground, queue, lane, resource, is_above, has_room)
+        if hope == COUNT and not has_room_anywhere(field, care.offers.left, profile):
+            hope = NO
+        forget(field.ground, care.offers.left)
+        if hope != NO:
+            return True
+    return False
+
+
+@kernel
+def is_above_own(roll: Roll, care: Care, queue: int, lane: int) -> bool:
+    """Whether someone of lower rank in the head's own queue may give way."""
+    if care.gives_class[queue] != roll.lane_class[lane]:
+        return bool(care.gives_class[queue] < roll.lane_class[lane])
+    return bool(care.gives_priority[queue] < roll.lane_priority[lane])
+
+
+@kernel
+def let_all_leave(
+    roll: Roll,
+    shapes: Shapes,
+    books: Books,
+    care: Care,
+    ground: Cells,
+    queue: int,
+    lane: int,
+    resource: int,
+    is_above: bool,
+    has_room: bool,
+) -> int:
+    """Note what all leave from whom a head may take that lacks this resource; whether there is hope."""
+    offers, profile, asked, hope = care.offers, roll.lane_profile[lane], 0, NO
+    for other in range(len(care.gives)):
+        is_own = other == queue
+        if not care.gives[other] or (is_own and not is_above):
+            continue
+        if not is_own and not has_right_over(shapes, books, care, queue, profile, other, resource):
+            continue
+        begin, end = offers.first[other], offers.first[other + 1]
+        asked += end - begin
+        if has_room or offers.is_uncounted[other] or asked > FEW:
+            return YES
+        spare = books.started[other, resource] - care.entitled[other, resource]
+        for place in range(begin, end):
+            freed = shapes.least[offers.profile[place], resource]
+            if is_in_reach(roll, offers, lane, place, is_own) and (is_own or 0 < freed <= spare):
+                first = 0 if place == 0 else offers.last[place - 1]
+                let_leave(ground, offers.moves[first * TASK : offers.last[place] * TASK], offers.left)
+                hope = COUNT
+    return hope
+
+
+@kernel
+def has_right_over(
+    shapes: Shapes, books: Books, care: Care, queue: int, profile: int, other: int, resource: int
+) -> bool:
+    """Whether the queue may take from another one for such a job, if it lacks this resource."""
+    if not care.is_below[queue]:
+        return False
+    mine, theirs = books.started[queue, resource], books.started[other, resource]
+    if mine >= care.entitled[queue, resource] or theirs <= care.entitled[other, resource]:
+        return False
+    weight, per = books.weight[queue], books.weight[other]
+    flow = max(books.started_flow[queue], books.started_usage[queue] + shapes.usage[profile])
+    if is_less(flow, weight, books.started_flow[other], per) > 0:
+        return False
+    return is_less(mine + shapes.least[profile, resource], weight, theirs, per) <= 0
+
+
+@kernel
+def is_in_reach(roll: Roll, offers: Offers, lane: int, place: int, is_own: bool) -> bool:
+    """Whether the class of the one in this place lets a head take from it; in its own queue, its rank."""
+    if not offers.is_there[place] or offers.class_of[place] > roll.lane_class[lane]:
+        return False
+    if not is_own or offers.class_of[place] < roll.lane_class[lane]:
+        return True
+    return bool(offers.priority[place] < roll.lane_priority[lane])
+
+
+# -- counting ----------------------------------------------------------------------------------------------
+# left: how many nodes someone leaves, which they are, then for each node how many tasks and how much leave.
+
+
+@kernel
+def let_leave(ground: Cells, moves: Cells, left: Cells) -> None:
+    """Note what these tasks leave on their nodes."""
+    dims, nodes = ground[DIMS], ground[NODES]
+    for task in range(0, len(moves), TASK):
+        node, ask = moves[task + TASK_NODE], ask_of(ground, moves[task + TASK_GROUP])
+        at = 1 + nodes + node * (1 + dims)
+        if left[at] == 0:
+            left[0] += 1
+            left[left[0]] = node
+        left[at] += 1
+        for dim in range(dims):
+            left[at + 1 + dim] += ground[ask + AMOUNTS + dim]
+
+
+@kernel
+def let_those_leave(ground: Cells, moves: Cells, lasts: Cells, may: Cells, left: Cells) -> None:
+    """Note what those leave who may go; each has the moves up to its own of `lasts`."""
+    for place in range(len(lasts)):
+        if may[place]:
+            first = 0 if place == 0 else lasts[place - 1]
+            let_leave(ground, moves[first * TASK : lasts[place] * TASK], left)
+
+
+@kernel
+def forget(ground: Cells, left: Cells) -> None:
+    """Nobody leaves anything any more."""
+    dims, nodes = ground[DIMS], ground[NODES]
+    for each in range(left[0]):
+        at = 1 + nodes + left[1 + each] * (1 + dims)
+        for dim in range(1 + dims):
+            left[at + dim] = 0
+    left[0] = 0
+
+
+@kernel
+def has_room_anywhere(field: Field, left: Cells, profile: int) -> bool:
+    """Whether there could be room for such a job in any of its clusters."""
+    begin, end = field.first_group[profile], field.first_group[profile + 1]
+    groups, widths, room = field.groups[begin:end], field.widths[begin:end], field.trial[FIRST]
+    for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
+        if has_room_in(field.ground, field.books, left, room, groups, widths, field.clusters[place]):
+            return True
+    return False
+
+
+@kernel
+def has_room_in(
+    ground: Cells, books: Cells, left: Cells, room: int, groups: Cells, widths: Cells, cluster: int
+) -> bool:
+    """Whether every group, were it alone, could have its min in the cluster with all that others leave, by amounts.
+
+    As things are, there is no room for the head. The rooms of nodes begin at `room`.
+    """
+    is_single = len(groups) == 1 and widths[0] == 1  # it needs a node that someone leaves
+    for place in range(len(groups)):
+        ask, wanted = ask_of(ground, groups[place]), widths[place]
+        mask, nodes = set_of(ground, ground[ask + OPEN]), place_of(ground, cluster)
+        if ground[ask + NEVER]:
+            return False
+        if is_single:
+            for each in range(left[0]):
+                node = left[1 + each]
+                if wanted and includes(ground, mask, node) and includes(ground, nodes, node):
+                    wanted -= takes(ground, books, left, room, ask, node, wanted)
+        else:
+            for at in range(ground[WORDS]):
+                word = ground[mask + at] & ground[nodes + at]
+                while word and wanted:
+                    wanted -= takes(ground, books, left, room, ask, at * WORD + lowest_bit(word), wanted)
+                    word &= word - 1
+        if wanted:
+            return False
+    return True
+
+
+@kernel
+def takes(ground: Cells, books: Cells, left: Cells, room: int, ask: int, node: int, most: int) -> int:
+    """How many such tasks a node takes by amounts, with all that others leave on it, counted up to `most`."""
+    free, more = room + node * ground[COLUMNS] + FREE, 2 + ground[NODES] + node * (1 + ground[DIMS])
+    count = most
+    for dim in range(ground[DIMS]):
+        amount, there = ground[ask + AMOUNTS + dim], books[free + dim] + left[more + dim]
+        if there < amount * count:
+            count = there // amount
+    return count
