@@ -287,6 +287,7 @@ class Knobs:
     moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
     orders: str = "off"  # inside queues, other than by arrival
     depths: tuple[int, ...] = ()  # how many profiles of a queue a turn looks at, if not as many as usual
+    searches: tuple[int, ...] = ()  # for victims, that may end with nothing in a turn, if not as many as usual
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
 
@@ -410,6 +411,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         **(_width_policy(knobs, chance) if knobs.width == "on" else {"elastic_every_ms": None}),
         **(_order(chance) if knobs.orders == "on" else {}),
         **({"profiles_deep": chance.choice(knobs.depths)} if knobs.depths else {}),
+        **({"vain_searches_per_turn": chance.choice(knobs.searches)} if knobs.searches else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
     )
 

@@ -23,7 +23,7 @@ from muster.engine.floor import Floor
 from muster.engine.grounds import Grounds
 from muster.engine.kernels import placing
 from muster.engine.measure import Measure, told
-from muster.engine.placement import Headcount, Leaving, Placer, Shortage, never_fits, step
+from muster.engine.placement import Headcount, Leavers, Placer, Shortage, never_fits, step
 from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
@@ -289,7 +289,7 @@ def play(seed: int, nodes: int, rounds: int, face: Any, rule: PlacementRule = Pl
                 both.plain_span.give(task.node, group.request, task.devices, both.empties[task.node])
                 both.there.remove((task, group))
         for profile, headcount in heads:
-            nobody = Leaving(*(ours.books.of(numbers) for numbers in ([0], [], [0])))
+            nobody = Leavers(*(ours.books.of(numbers) for numbers in ([0], [], [0])))
             _, is_enough = headcount.free_until_enough(nobody, 0)
             assert is_enough == plain.Headcount(theirs, profile, chance.clusters[0]).is_enough()
     both.assert_same_rooms()

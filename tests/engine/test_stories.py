@@ -237,6 +237,20 @@ def test_searches_for_victims_in_vain_are_bounded(searches, starts):
     assert ("small" in world.started()) is starts
 
 
+def test_a_head_that_could_have_no_room_whoever_goes_uses_up_no_search():
+    world = a_world(over_share=None, reservations=0, vain_searches_per_turn=1)
+    world.with_node(cpu=8, count=2).with_queues("a", "b")
+    for n in range(2):
+        world.with_jobs(a_job("a").named(f"low-{n}").cpu(4).lifetime(), a_job("a").named(f"stays-{n}").cpu(4)).turn()
+
+    # On either node half belongs to who stays: there is no room for 6 even if both others go.
+    big, small = a_job("b").named("big").cpu(6), a_job("b").named("small").cpu(4)
+    world.at(minutes=1).with_jobs(big, small).turn()
+
+    assert "small" in world.started()
+    assert "big" not in world.started()
+
+
 # --- books ----------------------------------------------------------------------------------------
 
 

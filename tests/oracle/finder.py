@@ -10,7 +10,7 @@ from muster.model.jobs import Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU, Resources
 from muster.model.snapshot import Snapshot
-from oracle.horizon import Horizon, requests, taken
+from oracle.horizon import Horizon, in_all, requests, taken
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.lower import Lower, lower_units
@@ -167,35 +167,38 @@ class Finder:
         if not in_reach:
             return None
         legal = [unit for unit in in_reach if claims.allows(unit)]
-        if not blocked.only_delays and len(in_reach) <= FEW and not self._may_have_room(job, cluster, legal):
+        only_delays = blocked.only_delays
+        if len(in_reach) <= FEW and not self._may_have_room(job, cluster, legal, only_delays=only_delays):
             return None
         left = self.policy.evictions_per_turn - self._evicted
         fits = partial(self._fits_without, job, cluster, self._without)
-        units = victims(claims, in_reach, fits, left, only_delays=blocked.only_delays)
+        units = victims(claims, in_reach, fits, left, only_delays=only_delays)
         found = None if units is None else self._without(job, cluster, units)
         self._in_vain += found is None
         if units is None or found is None:
             return None
         return self._placed(job, cluster, units, *found, by_right=True)
 
-    def _may_have_room(self, job: Job, cluster: str, units: list[Unit]) -> bool:
-        """Whether there could be room without all of these, by a plain count of amounts, each group by itself."""
+    def _may_have_room(self, job: Job, cluster: str, units: list[Unit], *, only_delays: bool) -> bool:
+        """Whether there could be room without all of these, and beside the first firm promises that the job would meet:
+        by a plain count of amounts, each group by itself."""
         leaving = [pair for unit in units for pair in requests(unit.run.job, unit.tasks)]
         if not all(unit.whole for unit in units) or any(request.whole_node for _, request in leaving):
             return True
-        left: dict[str, Resources] = {}
-        for task, request in leaving:
-            left[task.node] = left.get(task.node, Resources({})) + request.resources
-        is_single = len(job.profile.groups) == job.profile.tasks_min == 1
-        for group in job.profile.groups if units else ():
+        left = in_all(leaving)
+        is_choosy = len(job.profile.groups) == job.profile.tasks_min == 1 and not only_delays
+        gone = {unit.run.job.id for unit in units}
+        ceilings = self.horizon.ceilings(job, gone)
+        for group in job.profile.groups if units or only_delays else ():
             count, asks = 0, group.request.resources
             for node in self.fleet.open_matching(cluster, group.constraint):
-                if node.name in left or not is_single:
+                if node.name in left or not is_choosy:
                     there = self.horizon.now[node.name].free + left.get(node.name, Resources({}))
-                    count += min(there.get(name) // amount for name, amount in asks.items() if amount)
+                    rooms = [there, *(ceiling[node.name] for ceiling in ceilings if node.name in ceiling)]
+                    count += min(room.get(name) // amount for name, amount in asks.items() if amount for room in rooms)
             if count < group.min:
                 return False
-        return bool(units)
+        return bool(units) or only_delays
 
     def _from_lower(self, job: Job, cluster: str, *, only_borrowers: bool) -> tuple[Placed, Horizon] | None:
         """In the place of borrowers, or of borrowers and lower classes, whatever their age; no promise is passed."""

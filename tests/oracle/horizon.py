@@ -12,7 +12,7 @@ to be, or that the promise itself waits for.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
@@ -20,6 +20,7 @@ from itertools import groupby
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
 from muster.model.nodes import Request
+from muster.model.resources import Resources
 from muster.model.snapshot import Snapshot
 from oracle.measure import measure_of
 from oracle.placement import Headcount, Placer
@@ -58,6 +59,8 @@ class Promised:
         """Whether the promised job will be running at that moment."""
         return self.reservation.start_ms <= moment_ms < self.end_ms
 
+
+FIRM = 4  # promises, the first of which are counted on before a search for victims
 
 MayEvict = Callable[[Running], bool]
 
@@ -165,6 +168,37 @@ class Horizon:
         """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
         self.started(run)
         return self._rebuild(stays=run)
+
+    def ceilings(self, job: Job, gone: Container[str]) -> list[dict[str, Resources]]:
+        """For the first firm promises that come before the job's end: the most that could be free when each is due on
+        nodes they count on, once all have left who leave by then, or may be taken to, and some others.
+
+        Not where someone leaves more than it asked for.
+        """
+        firm = sorted((it for it in self.promised.values() if it.reservation.is_firm), key=lambda it: it.order)[:FIRM]
+        nodes = {task.node for it in firm for task in it.reservation.tasks}
+        until = dict.fromkeys((run.job.id for run in self._line), NEVER_MS)
+        until |= {stay.run.job.id: 0 for stay in self.guessed() if self._may_leave(stay.run)}
+        until |= {stay.run.job.id: stay.end_ms for stay in self._stated()}
+        last_ms = max((it.reservation.start_ms for it in firm), default=0)
+        for run in self._line:
+            if until[run.job.id] <= last_ms:
+                nodes -= {task.node for task, request in requests(run.job, run.tasks) if request.whole_node}
+        end_ms, found = _end(self.now_ms, self.policy.bound_ms(job)), []
+        for moment_ms in (it.reservation.start_ms for it in firm if it.reservation.start_ms < end_ms):
+            leave = [run for run in self._line if run.job.id in gone or until[run.job.id] <= moment_ms]
+            left = in_all(pair for run in leave for pair in requests(run.job, run.tasks))
+            promised = [it for it in firm if it.is_under_way(moment_ms)]
+            taken = in_all(pair for it in promised for pair in requests(it.job, it.reservation.tasks))
+            found.append({node: _rest(self.now[node].free, left.get(node), taken.get(node)) for node in nodes})
+        return found
+
+    def _may_leave(self, run: Running) -> bool:
+        """Whether a job of unknown end may be taken to leave for a promise: it overtook one, or it is on a node of one
+        that rests on guesses."""
+        guesses = (it.reservation.tasks for it in self.promised.values() if not it.reservation.is_firm)
+        on_guess = {task.node for tasks in guesses for task in tasks}
+        return not self.promised.keys().isdisjoint(run.overtook) or any(task.node in on_guess for task in run.tasks)
 
     def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
         """Rooms at the promised moments strictly between two others."""
@@ -301,6 +335,20 @@ class Horizon:
                 self.leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)
         return is_kept
+
+
+def in_all(tasks: Iterable[tuple[Task, Request]]) -> dict[str, Resources]:
+    """What tasks ask for, on each node in all."""
+    found: dict[str, Resources] = {}
+    for task, request in tasks:
+        found[task.node] = found.get(task.node, Resources({})) + request.resources
+    return found
+
+
+def _rest(there: Resources, left: Resources | None, taken: Resources | None) -> Resources:
+    """What is there with what others leave, without what others take; never less than nothing."""
+    in_all = there + (left or Resources({}))
+    return in_all - in_all.lowest(taken or Resources({}))
 
 
 def _by_end(run: Running) -> tuple[int, NameKey]:

@@ -13,7 +13,7 @@ from worlds import EVERYTHING, EXACT, Knobs, scenarios
 
 from muster.model.placement import PlacementRule
 from muster.model.plan import Plan
-from muster.model.policy import EVERYONE
+from muster.model.policy import EVERYONE, Preemption
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -89,6 +89,12 @@ def test_property_the_engine_decides_as_the_oracle_does_when_everyone_may_reserv
 @a_part(2)
 @given(scenarios(Knobs(nodes=10, queues=4, entries=40)))
 def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Scenario) -> None:
+    assert_same_plans(scenario)
+
+
+@a_part(2)
+@given(scenarios(Knobs(queues=3, entries=30, preemption=(Preemption.ON, Preemption.DRY_RUN), searches=(1, 2, 3))))
+def test_property_the_engine_decides_as_the_oracle_does_where_searches_run_out(scenario: Scenario) -> None:
     assert_same_plans(scenario)
 
 

@@ -15,7 +15,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
 from muster.engine.lines import NOBODY_TAKES, Takers
 from muster.engine.lower import Lower, Search
-from muster.engine.offers import offers_of
+from muster.engine.offers import ceilings_of, offers_of, until_of
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.stays import BORROWER, Stays
@@ -23,7 +23,7 @@ from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.engine.walls import Walls
-from muster.engine.without import ByRight, Without, span_without
+from muster.engine.without import ByRight, Without, are_odd, is_room_left, span_without
 from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
@@ -168,6 +168,7 @@ class Finder:
             self.ledger.entitled_to,
             stays.givers,
             self._offered(),
+            ceilings_of(self.horizon),
             stays.overtaken(),
             stays.lowest_class,
         )
@@ -178,7 +179,9 @@ class Finder:
         epoch, known = self._offers
         if known is None or epoch != stays.epoch:
             known = offers_of(self.horizon, self.ledger.shapes)
-        known = known._replace(is_there=stays.gives(known.rows).view(np.uint8))
+        known = known._replace(
+            is_there=stays.gives(known.rows).view(np.uint8), until=until_of(self.horizon, known.rows)
+        )
         self._offers = (stays.epoch, known)
         return known
 
@@ -294,7 +297,7 @@ class Finder:
         careful = partial(self._without, job, cluster)
         is_on = self.policy.preemption is Preemption.ON
         if is_on and (search := self._taking.search(self.horizon, claims, cluster, careful)) is not None:
-            if not blocked.only_delays and not search.may_have_room():
+            if not search.may_have_room(only_delays=blocked.only_delays):
                 return None
             taken = search.past_promises() if blocked.only_delays else search.find(partial(self._pruned, job), left)
             self._in_vain += taken is None and search.has_anyone()
@@ -302,7 +305,7 @@ class Finder:
         in_reach = [unit for unit in claims.units(self.horizon.stays) if unit.run.cluster == cluster]
         trial = ByRight(self.horizon, job, cluster, careful)
         legal = [unit for unit in in_reach if claims.allows(unit)]
-        if not blocked.only_delays and not trial.may_have_room(legal, len(in_reach)):
+        if not trial.may_have_room(legal, len(in_reach), only_delays=blocked.only_delays):
             return None
         units = victims(claims, in_reach, trial, left, only_delays=blocked.only_delays) if in_reach else None
         if units is None or (found := careful(units)) is None:
@@ -383,6 +386,8 @@ class Finder:
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
         """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
         least = job.profile.least_widths
+        if not are_odd(units) and not is_room_left(units, self.horizon, job, cluster, only_delays=True):
+            return None
         if units:
             horizon = self.horizon.fork_without(_gone(units))
             tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, least)

@@ -180,6 +180,16 @@ class Grounds:
             )
         return shape
 
+    def amounts(self, groups: Array) -> Array:
+        """What tasks of these groups ask for, one row each."""
+        asked: Array = self._parts[placing.ASKS][groups, placing.AMOUNTS :]
+        return asked
+
+    def are_whole(self, groups: Array) -> npt.NDArray[np.bool_]:
+        """Which of these groups have nodes for themselves."""
+        whole: npt.NDArray[np.bool_] = self._parts[placing.ASKS][groups, placing.WHOLE] > 0
+        return whole
+
     def group_number(self, group: TaskGroup) -> int:
         """The number under which kernels know what tasks of the group ask for, and where to look for it."""
         number = self._groups.get(group)

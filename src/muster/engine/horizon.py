@@ -21,9 +21,10 @@ from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
 from muster.engine.kernels import Face
+from muster.engine.kernels.filling import Ceilings
 from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.measure import Measure
-from muster.engine.placement import Headcount, Leaving, Placer, Tasks
+from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, RightsOf, Stays
@@ -108,6 +109,7 @@ class Horizon:
         self.promised: dict[str, Promised] = {}
         self._known: list[tuple[int, list[Kept]]] = []  # promises that were kept together, when so many had moved
         self.spare: SpareOn | None = None
+        self.ceilings: tuple[object, tuple[Ceilings, Ints]] | None = None  # as of when; see muster.engine.offers
 
     def fork_without(self, victims: Gone) -> Horizon:
         """The horizon as it would be if these tasks were gone."""
@@ -126,6 +128,7 @@ class Horizon:
         other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
         other._known = []
+        other.ceilings = None
         return other
 
     def evict(self, run: Running, tasks: tuple[Task, ...]) -> None:
@@ -373,11 +376,11 @@ class Horizon:
             rows, moments, stated = rows[~is_next], moments[~is_next], stated[~is_next]
             size *= 8
 
-    def _leaving(self, rows: Ints, moments: Ints) -> Leaving:
+    def _leaving(self, rows: Ints, moments: Ints) -> Leavers:
         """Those who leave, in cells."""
         books = self.now.books
         moves, lasts = self.stays.moves_of(rows, books.grounds, self.asks)
-        return Leaving(*(books.from_array(part) for part in (moments, moves, lasts)))
+        return Leavers(*(books.from_array(part) for part in (moments, moves, lasts)))
 
     # -- rooms at promised moments ---------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.kernels import filling, offering, placing, starting
-from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Field, Limits, Offers, Rules
+from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Limits, Offers, Rules
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
-from muster.engine.offers import nothing_offered
+from muster.engine.offers import NO_CEILINGS, nothing_offered
 from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
@@ -39,12 +39,15 @@ class Takers(NamedTuple):
     is_below: Flags
     entitled_to: Callable[[str], Ints]  # by number of the queue
     givers: Givers | None
-    offers: Offers | None
+    offers: Offers
+    ceilings: Ceilings
     overtaken: set[str]
     lowest_class: int
 
 
-NOBODY_TAKES = Takers(np.zeros(0, np.bool_), lambda _: np.zeros(0, np.int64), None, None, set(), ALWAYS)
+NOBODY_TAKES = Takers(
+    np.zeros(0, np.bool_), lambda _: np.zeros(0, np.int64), None, nothing_offered(0), NO_CEILINGS, set(), ALWAYS
+)
 
 
 class Lines:
@@ -206,7 +209,8 @@ class Lines:
             gives_priority=np.full(queues, ALWAYS, np.int64),
             lowest_class=takers.lowest_class,
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
-            offers=takers.offers or nothing_offered(queues),
+            offers=takers.offers,
+            ceilings=takers.ceilings,
             may_make_room=True,
         )
         if takers.givers is not None:
@@ -406,6 +410,7 @@ def _care_of_nobody(queues: int, resources: int) -> Care:
         lowest_class=ALWAYS,
         was_overtaken=np.zeros(1, np.uint8),
         offers=nothing_offered(queues),
+        ceilings=NO_CEILINGS,
         may_make_room=False,
     )
 

@@ -1,23 +1,27 @@
-"""Who may give way, as kernels see it that ask whether a head could have room by that (kernels/hoping.py)."""
+"""Who may give way, and what firm promises leave, as kernels see it that ask whether a head could have room by taking
+from others (kernels/hoping.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine import runs
 from muster.engine.grounds import blank_cells
 from muster.engine.horizon import Horizon
-from muster.engine.kernels.filling import Offers
-from muster.engine.kernels.hoping import FEW
-from muster.engine.kernels.placing import Cells
+from muster.engine.kernels.filling import Ceilings, Offers
+from muster.engine.kernels.hoping import FEW, FIRM, promises_met
+from muster.engine.kernels.placing import TASK, TASK_GROUP, TASK_NODE, Cells
 from muster.engine.rooms import Books
-from muster.engine.shapes import ShapeTable
-from muster.model.jobs import Profile
+from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.table import NONE
+from muster.model.jobs import NEVER_MS, Job
 
-LeavingSome = tuple[Cells, Cells, Cells]
-"""Moves of several, up to which of them each has, and who of them leaves."""
+_NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+NO_CEILINGS = Ceilings(starts=_NONE, at=_NONE, most=_NOTHING, left=_NOTHING)
+"""Nothing is promised for good."""
 
 
 def offers_of(horizon: Horizon, shapes: ShapeTable) -> Offers:
@@ -38,27 +42,117 @@ def offers_of(horizon: Horizon, shapes: ShapeTable) -> Offers:
     return Offers(
         first=np.searchsorted(queue[order], np.arange(queues + 1)),
         is_uncounted=is_uncounted.view(np.uint8),
-        is_there=stays.gives(rows).view(np.uint8),
         rows=rows,
+        is_there=stays.gives(rows).view(np.uint8),
         class_of=stays.column(runs.CLASS, rows),
         priority=stays.column(runs.PRIORITY, rows),
         profile=profile,
+        until=until_of(horizon, rows),
         last=lasts,
         moves=books.from_array(moves),
         left=_nothing_left(books),
     )
 
 
-def has_room_without(horizon: Horizon, profile: Profile, cluster: str, leaving: Iterable[LeavingSome]) -> bool:
-    """Whether by a plain count a head, for which there is no room, could have some without all of these."""
-    now, books = horizon.now, horizon.now.books
-    ground, cells, *_ = now.cells()
+def ceilings_of(horizon: Horizon) -> Ceilings:
+    """The most that firm promises, the first few of them, leave on their nodes."""
+    return _beside_promises(horizon)[0]
+
+
+def until_of(horizon: Horizon, rows: Ints) -> Ints:
+    """Until when those in these rows are taken to be there when promises are due, if that is known; 0 of those who may
+    be taken to leave for them."""
+    ceilings, leavers = _beside_promises(horizon)
+    if not len(ceilings.starts):  # or nobody asks
+        return np.zeros(len(rows), np.int64)
+    return _until(horizon, rows, leavers)
+
+
+def _beside_promises(horizon: Horizon) -> tuple[Ceilings, Ints]:
+    """Ceilings, and those of unknown end who may be taken to leave; worked out once as things stand."""
+    promised = [(it.job.id, it.reservation) for it in horizon.promised.values()]
+    if horizon.spare is not None or horizon.withheld is not None or not any(it.is_firm for _, it in promised):
+        return NO_CEILINGS, _NONE  # or more may leave, or less be there, than who runs tells
+    as_of = (horizon.stays.moves, promised)
+    if horizon.ceilings is None or horizon.ceilings[0] != as_of:
+        leavers = _may_leave(horizon)
+        horizon.ceilings = (as_of, (_ceilings_under(horizon, leavers), leavers))
+    return horizon.ceilings[1]
+
+
+def _ceilings_under(horizon: Horizon, leavers: Ints) -> Ceilings:
+    firm = sorted((it for it in horizon.promised.values() if it.reservation.is_firm), key=lambda it: it.order)[:FIRM]
+    books, grounds, stays = horizon.now.books, horizon.now.books.grounds, horizon.stays
+    nodes = sorted({grounds.number[task.node] for it in firm for task in it.reservation.tasks})
+    at = np.full(len(grounds.names), NONE)
+    at[nodes] = np.arange(len(nodes))
+    starts = np.array([it.reservation.start_ms for it in firm], np.int64)
+    most = np.repeat(books.free_on(horizon.now.moment, nodes)[np.newaxis], len(firm), axis=0)
+    rows = np.concatenate((stays.stated_by(int(starts[-1])), leavers))
+    moves, lasts = stays.moves_of(rows, grounds, horizon.asks)
+    owner = np.repeat(rows, np.diff(lasts, prepend=0))
+    is_on = at[moves[:, TASK_NODE]] != NONE
+    moves, until = moves[is_on], _until(horizon, owner[is_on], leavers)
+    amounts, places = grounds.amounts(moves[:, TASK_GROUP]), at[moves[:, TASK_NODE]]
+    for moment, it in enumerate(firm):
+        is_gone = until <= it.reservation.start_ms
+        np.add.at(most[moment], places[is_gone], amounts[is_gone])
+        for other in firm:
+            if other.is_under_way(it.reservation.start_ms):
+                taken = np.array(books.moves(other.job.profile, other.reservation.tasks), np.int64).reshape(-1, TASK)
+                np.subtract.at(most[moment], at[taken[:, TASK_NODE]], grounds.amounts(taken[:, TASK_GROUP]))
+    at[moves[grounds.are_whole(moves[:, TASK_GROUP]), TASK_NODE]] = NONE  # they leave more than they asked for
+    most = most.reshape(len(firm), -1)
+    return Ceilings(starts=starts, at=at, most=most, left=np.zeros_like(most))
+
+
+def _may_leave(horizon: Horizon) -> Ints:
+    """The rows of those of unknown end who may be taken to leave for promises: those who overtook one, and those on
+    nodes of promises that rest on guesses."""
+    guesses = {
+        task.node for it in horizon.promised.values() if not it.reservation.is_firm for task in it.reservation.tasks
+    }
+    overtook = [row for row, jobs in horizon.stays.overtook().items() if not horizon.promised.keys().isdisjoint(jobs)]
+    return np.union1d(np.array(overtook, np.int64), horizon.stays.of_unknown_end_on(guesses))
+
+
+def _until(horizon: Horizon, rows: Ints, leavers: Ints) -> Ints:
+    ends = horizon.stays.column(runs.END, rows)
+    is_stated = (ends > horizon.now_ms) & (ends < NEVER_MS)
+    until = np.where(is_stated, ends, NEVER_MS)
+    if len(leavers):
+        until[~is_stated & np.isin(rows, leavers)] = 0
+    return until
+
+
+class Leaving(NamedTuple):
+    """Several who may go: their moves, up to which of them each has, until when they would stay, and who goes."""
+
+    moves: Cells
+    lasts: Cells
+    until: Cells
+    may: Cells
+
+
+def has_room_without(
+    horizon: Horizon, job: Job, cluster: str, leaving: Iterable[Leaving], *, only_delays: bool
+) -> bool:
+    """Whether by a plain count a head could have room without all of these, beside firm promises.
+
+    `only_delays`: there is room for it, which is promised to others.
+    """
+    now, books, ceilings = horizon.now, horizon.now.books, ceilings_of(horizon)
+    ground, cells, _ = now.cells()
     left = _nothing_left(books)
-    for moves, lasts, may in leaving:
-        books.kernels.let_those_leave(ground, moves, lasts, may, left)
-    groups, least = books.grounds.shape_of(profile).cells(listed=books.listed)
-    number = books.grounds.cluster_number[cluster]
-    return books.kernels.has_room_in(ground, cells, left, now.moment, groups, least, number)
+    for some in leaving:
+        books.kernels.let_those_leave(ground, some.moves, some.lasts, some.until, some.may, left, ceilings)
+    groups, least = books.grounds.shape_of(job.profile).cells(listed=books.listed)
+    number, bound_ms = books.grounds.cluster_number[cluster], horizon.policy.bound_ms(job)
+    met = promises_met(ceilings.starts, horizon.now_ms, NONE if bound_ms is None else bound_ms)
+    where = (now.moment, groups, least, number)
+    has_room = books.kernels.has_room_in(ground, cells, left, ceilings, *where, met, only_delays)
+    books.kernels.forget(ground, left, ceilings)
+    return has_room
 
 
 def _nothing_left(books: Books) -> Cells:
@@ -79,6 +173,7 @@ def nothing_offered(queues: int) -> Offers:
         class_of=nothing,
         priority=nothing,
         profile=nothing,
+        until=nothing,
         last=nothing,
         moves=cells,
         left=cells,

@@ -136,7 +136,7 @@ def tasks_of(grounds: Grounds, profile: Profile, numbers: list[list[int]]) -> Ta
     return tuple(tasks)
 
 
-class Leaving(NamedTuple):
+class Leavers(NamedTuple):
     """Who leaves when, first to leave first, in cells: the moves of each are those up to its own of `lasts`."""
 
     moments: Cells
@@ -160,7 +160,7 @@ class Headcount:
         self._counts = blank_cells(len(shape.groups) * len(placer.grounds.names), listed=books.listed)
         self._seen = -1
 
-    def free_until_enough(self, leaving: Leaving, position: int) -> tuple[int, bool]:
+    def free_until_enough(self, leaving: Leavers, position: int) -> tuple[int, bool]:
         """Let those after so many leave until every group could have its min if it were alone; who has left then."""
         trial, rooms = self._span.trial(1), self._span.moments[0]
         position, self._seen, is_enough = self._books.kernels.free_until_enough(
@@ -179,7 +179,7 @@ class Headcount:
         )
         return position, is_enough
 
-    def who_must_go(self, leaving: Leaving, tasks: int) -> list[bool]:
+    def who_must_go(self, leaving: Leavers, tasks: int) -> list[bool]:
         """With all of them gone: without whose place alone some group could not have its min. Of a new headcount."""
         trial, must = self._span.trial(2 * tasks), self._books.of([0] * len(leaving.lasts))
         self._books.kernels.who_must_go(

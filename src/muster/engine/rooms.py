@@ -59,6 +59,7 @@ class Kernels:
         self.choose_for_group = face(evicting.choose_for_group)
         self.count_heads = face(counting.count_heads)
         self.count_lacking = face(counting.count_lacking)
+        self.forget = face(hoping.forget)
         self.free_until_enough = face(leaving.free_until_enough)
         self.grow = face(growing.grow)
         self.has_room_in = face(hoping.has_room_in)
@@ -126,6 +127,12 @@ class Books:
         """A copy of the rooms of a moment, one row each."""
         cells = self.cells[moment : moment + self._size - 1]
         return np.array(cells, np.int64).reshape(len(self.grounds.names), self.grounds.columns)
+
+    def free_on(self, moment: int, nodes: list[int]) -> Ints:
+        """What all dimensions of these nodes have free at a moment, one row each."""
+        columns, dims = self.grounds.columns, len(self.grounds.dims)
+        first = [moment + node * columns + placing.FREE for node in nodes]
+        return np.array([self.cells[begin : begin + dims] for begin in first], np.int64).reshape(-1, dims)
 
     def overwrite(self, moment: int, rooms: Ints) -> None:
         """The rooms of a moment are others, in more ways than the ring of changes could tell."""

@@ -289,6 +289,17 @@ class Stays(Present):
         order = sorted(where, key=lambda place: (int(moments[place]), self.key(int(rows[place]))))
         return [(int(rows[place]), where[place]) for place in order]
 
+    def of_unknown_end_on(self, nodes: Collection[str]) -> Ints:
+        """The rows of those on some of the nodes whose end is a guess."""
+        if not nodes:
+            return np.zeros(0, np.int64)
+        rows = self.ends.rows[~self.ends.stated]
+        tasks, owner = self._tasks_of(rows)
+        is_one = np.zeros(len(self.resident.nodes), np.bool_)
+        is_one[[self.resident.nodes.number(name) for name in nodes]] = True
+        on_one: Ints = rows[np.unique(owner[is_one[tasks[:, runs.NODE]]])]
+        return on_one
+
     # -- giving way ------------------------------------------------------------------------------------
 
     @cached_property

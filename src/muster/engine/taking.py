@@ -22,8 +22,8 @@ from muster.engine.kernels.hoping import FEW
 from muster.engine.kernels.placing import TASK
 from muster.engine.kernels.yielding import ENOUGH
 from muster.engine.ledger import Ledger
-from muster.engine.offers import has_room_without
-from muster.engine.placement import Headcount, Leaving, Placer, Tasks
+from muster.engine.offers import Leaving, has_room_without, until_of
+from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.present import Flags
 from muster.engine.rooms import Span
 from muster.engine.shapes import Ints
@@ -125,16 +125,29 @@ class Search:
         """Whether there is anyone in the cluster whom the head may take from, whatever their queue can spare."""
         return any(line.in_reach.any() for line in self._lines)
 
-    def may_have_room(self) -> bool:
-        """Whether by a plain count there could be room if all were gone who may go. Of many it is not counted."""
+    def may_have_room(self, *, only_delays: bool) -> bool:
+        """Whether by a plain count there could be room if all were gone who may go. Of many it is not counted.
+
+        `only_delays`: there is room, which is promised to others; it may be that nobody has to go.
+        """
         legal = [(line, line.legal) for line in self._lines if line.legal.any()]
         if sum(int(line.in_reach.sum()) for line in self._lines) > FEW:
             return True
         if any((line.candidates.is_whole & may).any() for line, may in legal):
             return True  # they leave more than they asked for
+        if not (self.has_anyone() if only_delays else legal):
+            return False
         of = self.horizon.now.books.from_array
-        leaving = [(line.candidates.moves, line.candidates.lasts, of(may.astype(np.int64))) for line, may in legal]
-        return bool(legal) and has_room_without(self.horizon, self.head.profile, self.cluster, leaving)
+        leaving = [
+            Leaving(
+                line.candidates.moves,
+                line.candidates.lasts,
+                of(until_of(self.horizon, line.candidates.rows)),
+                of(may.astype(np.int64)),
+            )
+            for line, may in legal
+        ]
+        return has_room_without(self.horizon, self.head, self.cluster, leaving, only_delays=only_delays)
 
     # -- one -------------------------------------------------------------------------------------------
 
@@ -231,7 +244,7 @@ class Search:
         first = int(candidates.lasts[place - 1]) if place else 0
         last = int(candidates.lasts[place])
         moves = candidates.moves[first * TASK : last * TASK]
-        leaving = Leaving(moments=books.of([0]), moves=moves, lasts=books.of([last - first]))
+        leaving = Leavers(moments=books.of([0]), moves=moves, lasts=books.of([last - first]))
         return headcount.free_until_enough(leaving, 0)[1]
 
     # -- taking ----------------------------------------------------------------------------------------

@@ -258,7 +258,12 @@ class Turn:
     def _care(self) -> Care:
         """Whom filling must not set aside by itself: who may reserve, or may take from others."""
         may_take = self.finder.may_anyone_give_way(), self.finder.width.may_anyone_shrink()
-        books = (self.minutes.changes, len(self.minutes.evictions), tuple(self.horizon.promised), may_take)
+        books = (
+            self.minutes.changes,
+            len(self.minutes.evictions),
+            [(it.job.id, it.reservation) for it in self.horizon.promised.values()],
+            may_take,
+        )
         if self._care_as_of != books:
             self._care_as_of, self._last_care = books, self._who_needs_care()
         return self._last_care

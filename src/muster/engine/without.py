@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.hoping import FEW
 from muster.engine.kernels.placing import CORES, Cells
 from muster.engine.kernels.yielding import ENOUGH
-from muster.engine.offers import has_room_without
-from muster.engine.placement import Headcount, Leaving, Placer, Tasks
+from muster.engine.offers import Leaving, has_room_without, until_of
+from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Books, Span
 from muster.engine.victims import Unit, by_run, merged
 from muster.model.jobs import Job, Profile, Task
@@ -20,6 +22,25 @@ def span_without(units: Iterable[Unit], horizon: Horizon) -> Span:
     span = Span([horizon.now])
     span.give_all([(unit.run.job.profile, unit.tasks) for unit in units])
     return span
+
+
+def are_odd(units: Iterable[Unit]) -> bool:
+    """Whether any of these leaves more or less than all its job asked for."""
+    return any(
+        not unit.whole or any(group.request.whole_node for group in unit.run.job.profile.groups) for unit in units
+    )
+
+
+def is_room_left(units: Sequence[Unit], horizon: Horizon, job: Job, cluster: str, *, only_delays: bool) -> bool:
+    """Whether by a plain count a head could have room if these units were gone, beside firm promises.
+
+    `only_delays`: there may be room for it as things are, which is promised to others.
+    """
+    books = horizon.now.books
+    moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
+    until = until_of(horizon, np.array([horizon.stays.row_of(unit.run) for unit in units], np.int64))
+    leaving = [Leaving(moves, books.of(lasts), books.from_array(until), books.of([1] * len(units)))]
+    return has_room_without(horizon, job, cluster, leaving, only_delays=only_delays)
 
 
 class Without:
@@ -73,7 +94,7 @@ class Without:
         moves, lasts = _leaving(books, _one_after_the_other(units))
         moments = [0] * len(units) if at_once else range(len(units))
         headcount = Headcount(Placer(Span([rooms])), self._profile, self._cluster)
-        many, is_enough = headcount.free_until_enough(Leaving(books.of(moments), moves, books.of(lasts)), 0)
+        many, is_enough = headcount.free_until_enough(Leavers(books.of(moments), moves, books.of(lasts)), 0)
         return many if is_enough else None
 
     def who_must_go(self, units: Sequence[Unit]) -> list[bool]:
@@ -87,7 +108,7 @@ class Without:
             return [False] * len(units)
         moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
         headcount = Headcount(Placer(Span([self._horizon.now])), self._profile, self._cluster)
-        return headcount.who_must_go(Leaving(books.nothing, moves, books.of(lasts)), lasts[-1] if lasts else 0)
+        return headcount.who_must_go(Leavers(books.nothing, moves, books.of(lasts)), lasts[-1] if lasts else 0)
 
     def who_matters(self, units: Sequence[Unit]) -> list[bool]:
         """Which of the units, if it alone were gone, could change where the head goes: it has use for their nodes.
@@ -132,16 +153,17 @@ class ByRight(Without):
         """Whether the rooms at promised moments change just by what these units leave."""
         return self.is_plain or super().is_apart(units)
 
-    def may_have_room(self, units: Sequence[Unit], reach: int) -> bool:
+    def may_have_room(self, units: Sequence[Unit], reach: int, *, only_delays: bool) -> bool:
         """Whether by a plain count there could be room if all of these units were gone; `reach`: of how many that may
-        give way. Of many, and where they leave more or less than all they have, it is not counted."""
-        requests = (group.request for unit in units for group in unit.run.job.profile.groups)
-        if reach > FEW or not all(unit.whole for unit in units) or any(request.whole_node for request in requests):
+        give way. Of many, and where they leave more or less than all they have, it is not counted.
+
+        `only_delays`: there is room, which is promised to others; it may be that nobody has to go.
+        """
+        if reach > FEW or are_odd(units):
             return True
-        books = self._horizon.now.books
-        moves, lasts = _leaving(books, ((unit.run.job.profile, unit.tasks) for unit in units))
-        leaving = [(moves, books.of(lasts), books.of([1] * len(units)))]
-        return bool(units) and has_room_without(self._horizon, self._profile, self._cluster, leaving)
+        if not (reach if only_delays else units):
+            return False
+        return is_room_left(units, self._horizon, self._job, self._cluster, only_delays=only_delays)
 
     def _is_beside_promises(self, units: list[Unit]) -> bool:
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]

@@ -52,6 +52,7 @@ def needs_care(
     roll: Roll,
     shapes: Shapes,
     books: Books,
+    rules: Rules,
     care: Care,
     field: Field,
     starts: int,
@@ -66,4 +67,4 @@ def needs_care(
         return True
     if row < len(care.was_overtaken) and care.was_overtaken[row]:
         return True
-    return may_take(roll, shapes, books, care, field, starts, queue, lane, has_room)
+    return may_take(roll, shapes, books, rules, care, field, starts, queue, lane, row, has_room)

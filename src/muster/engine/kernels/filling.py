@@ -167,9 +167,20 @@ class Offers(NamedTuple):
     class_of: Ints
     priority: Ints
     profile: Ints
+    until: Ints  # when they are taken to be there when promises are due
     last: Ints
     moves: Cells
     left: Cells  # see hoping.py
+
+
+class Ceilings(NamedTuple):
+    """The most that could be free beside firm promises on the nodes they count on, when each of them is due: once all
+    have left who leave by then, or may be taken to."""
+
+    starts: Ints
+    at: Ints  # by node: its place among these nodes, or -1
+    most: Ints  # by moment; place and dimension. May be less than nothing
+    left: Ints  # the same of those who would go
 
 
 class Care(NamedTuple):
@@ -184,6 +195,7 @@ class Care(NamedTuple):
     lowest_class: int  # of anyone who is not safe; whoever only borrows is below all
     was_overtaken: Flags  # by row
     offers: Offers
+    ceilings: Ceilings
     may_make_room: bool  # whether anyone at all may take from others: who finds no room now may find some later
 
 

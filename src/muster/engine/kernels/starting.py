@@ -114,7 +114,7 @@ def fill(
                 bound = 1 if moments == 0 else field.starts[moments - 1] - rules.now + 1
             else:
                 shapes.is_full[profile] = 1
-        if needs_care(roll, shapes, books, care, field, int(done.size[3]), queue, profile, row, lane, bound > 0):
+        if needs_care(roll, shapes, books, rules, care, field, int(done.size[3]), queue, profile, row, lane, bound > 0):
             return CAREFUL, queue
         leave_aside(lines, done, queue, profile, row, WOULD_DELAY if bound > 0 else NO_ROOM, bound)
         if not rules.backfills:
@@ -154,7 +154,7 @@ def pass_over_full(
         if books.user_has_quota[roll.user[row]]:
             return
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
-            roll, shapes, books, care, field, int(done.size[3]), queue, profile, row, lane, False
+            roll, shapes, books, rules, care, field, int(done.size[3]), queue, profile, row, lane, False
         ):
             return
         if lines.passed_class[queue] != roll.lane_class[lane]:
