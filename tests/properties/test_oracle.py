@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
@@ -17,6 +18,8 @@ from muster.model.policy import EVERYONE, Preemption
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
+
+_COUNTING = [f"muster.engine.{module}" for module in ("kernels.hoping", "offers", "taking", "without")]
 
 
 def told(plan: Plan) -> str:
@@ -96,6 +99,23 @@ def test_property_the_engine_decides_as_the_oracle_does_in_a_crowd(scenario: Sce
 @given(scenarios(Knobs(queues=3, entries=30, preemption=(Preemption.ON, Preemption.DRY_RUN), searches=(1, 2, 3))))
 def test_property_the_engine_decides_as_the_oracle_does_where_searches_run_out(scenario: Scenario) -> None:
     assert_same_plans(scenario)
+
+
+@pytest.mark.parametrize("many", [pytest.param(3, id="nobody is listed"), pytest.param(1000, id="some are listed")])
+def test_property_the_engine_decides_as_the_oracle_does_where_many_may_give_way(many: int) -> None:
+    few = [f"{module}.FEW" for module in ("oracle.finder", *_COUNTING)]
+
+    @a_part(4)
+    @given(scenarios(Knobs(queues=3, entries=30, preemption=(Preemption.ON,), searches=(1, 2, 3))))
+    def decides(scenario: Scenario) -> None:
+        assert_same_plans(scenario)
+
+    with ExitStack() as stack:
+        for name in few:
+            stack.enter_context(mock.patch(name, 2))
+        stack.enter_context(mock.patch("muster.engine.offers.MANY", many))
+        stack.enter_context(mock.patch.dict("os.environ", MUSTER_KERNELS="plain"))
+        decides()
 
 
 @a_part(2)

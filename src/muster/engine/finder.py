@@ -15,9 +15,10 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
 from muster.engine.lines import NOBODY_TAKES, Takers
 from muster.engine.lower import Lower, Search
-from muster.engine.offers import ceilings_of, offers_of, until_of
+from muster.engine.offers import NO_CEILINGS, ceilings_of, leavers_of, offers_of, until_of
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
+from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, victims
@@ -66,7 +67,7 @@ class Finder:
         self._walls = Walls(snapshot.eviction_limits)
         self._lower = Lower(snapshot.budgets, self._walls)
         self._vain: set[Like] = set()
-        self._offers: tuple[int, Offers | None] = (0, None)
+        self._offers: tuple[int, Ints | None, Offers | None] = (0, None, None)  # as of when
 
     def reopen(self) -> None:
         """A new round: other promises may stand in the way."""
@@ -163,26 +164,29 @@ class Finder:
         if not self.may_anyone_give_way():
             return NOBODY_TAKES._replace(lowest_class=NEVER_MS)
         stays, books = self.horizon.stays, self.ledger.columns
+        offers = self._offered()
         return Takers(
-            books.started_usage < self.ledger.entitled,
-            self.ledger.entitled_to,
-            stays.givers,
-            self._offered(),
-            ceilings_of(self.horizon),
-            stays.overtaken(),
-            stays.lowest_class,
+            is_below=books.started_usage < self.ledger.entitled,
+            entitled_to=self.ledger.entitled_to,
+            givers=stays.givers,
+            offers=offers,
+            ceilings=ceilings_of(self.horizon) if len(offers.rows) else NO_CEILINGS,
+            overtaken=stays.overtaken(),
+            lowest_class=stays.lowest_class,
         )
 
     def _offered(self) -> Offers:
-        """Who may give way; looked at anew when others than those who left may."""
-        stays = self.horizon.stays
-        epoch, known = self._offers
+        """Who may give way, and until when they stay; looked at anew when others may, or leave for promises."""
+        horizon, stays = self.horizon, self.horizon.stays
+        epoch, leavers, known = self._offers
         if known is None or epoch != stays.epoch:
-            known = offers_of(self.horizon, self.ledger.shapes)
-        known = known._replace(
-            is_there=stays.gives(known.rows).view(np.uint8), until=until_of(self.horizon, known.rows)
-        )
-        self._offers = (stays.epoch, known)
+            known, leavers = offers_of(horizon, self.ledger.shapes), None
+        if len(known.rows):
+            known = known._replace(gives=stays.who_gives().view(np.uint8))
+            if leavers is None or not np.array_equal(leavers, leavers_of(horizon)):
+                leavers = leavers_of(horizon)
+                known = known._replace(until=until_of(horizon, known.rows))
+        self._offers = (stays.epoch, leavers, known)
         return known
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:

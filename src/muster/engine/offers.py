@@ -19,16 +19,20 @@ from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job
 
+MANY = 16 * FEW  # in all queues together: to list them takes longer than a count saves
+
 _NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
 NO_CEILINGS = Ceilings(starts=_NONE, at=_NONE, most=_NOTHING, left=_NOTHING)
 """Nothing is promised for good."""
 
 
 def offers_of(horizon: Horizon, shapes: ShapeTable) -> Offers:
-    """Those who may give way, of all queues that have few of them."""
+    """Those who may give way, of all queues that have few of them; until when, promises tell (`until_of`)."""
     stays, books, queues = horizon.stays, horizon.now.books, len(horizon.stays.roll.queues)
-    is_uncounted = stays.givers.many > FEW
     rows, queue = stays.giving()
+    if len(rows) > MANY:
+        return nothing_offered(queues)._replace(is_uncounted=np.ones(queues, np.uint8))
+    is_uncounted = stays.givers.many > FEW
     is_listed = ~is_uncounted[queue]
     rows, queue = rows[is_listed], queue[is_listed]
     profile = stays.column(runs.PROFILE, rows)
@@ -43,11 +47,11 @@ def offers_of(horizon: Horizon, shapes: ShapeTable) -> Offers:
         first=np.searchsorted(queue[order], np.arange(queues + 1)),
         is_uncounted=is_uncounted.view(np.uint8),
         rows=rows,
-        is_there=stays.gives(rows).view(np.uint8),
+        gives=stays.who_gives().view(np.uint8),
         class_of=stays.column(runs.CLASS, rows),
         priority=stays.column(runs.PRIORITY, rows),
         profile=profile,
-        until=until_of(horizon, rows),
+        until=np.zeros(len(rows), np.int64),
         last=lasts,
         moves=books.from_array(moves),
         left=_nothing_left(books),
@@ -62,10 +66,12 @@ def ceilings_of(horizon: Horizon) -> Ceilings:
 def until_of(horizon: Horizon, rows: Ints) -> Ints:
     """Until when those in these rows are taken to be there when promises are due, if that is known; 0 of those who may
     be taken to leave for them."""
-    ceilings, leavers = _beside_promises(horizon)
-    if not len(ceilings.starts):  # or nobody asks
-        return np.zeros(len(rows), np.int64)
-    return _until(horizon, rows, leavers)
+    return _until(horizon, rows, leavers_of(horizon))
+
+
+def leavers_of(horizon: Horizon) -> Ints:
+    """Those of unknown end who may be taken to leave for promises, if any is firm: or nobody asks."""
+    return _beside_promises(horizon)[1]
 
 
 def _beside_promises(horizon: Horizon) -> tuple[Ceilings, Ints]:
@@ -88,7 +94,8 @@ def _ceilings_under(horizon: Horizon, leavers: Ints) -> Ceilings:
     at[nodes] = np.arange(len(nodes))
     starts = np.array([it.reservation.start_ms for it in firm], np.int64)
     most = np.repeat(books.free_on(horizon.now.moment, nodes)[np.newaxis], len(firm), axis=0)
-    rows = np.concatenate((stays.stated_by(int(starts[-1])), leavers))
+    promised = frozenset(task.node for it in firm for task in it.reservation.tasks)
+    rows = np.concatenate((stays.stated_on(promised, int(starts[-1])), leavers))
     moves, lasts = stays.moves_of(rows, grounds, horizon.asks)
     owner = np.repeat(rows, np.diff(lasts, prepend=0))
     is_on = at[moves[:, TASK_NODE]] != NONE
@@ -109,9 +116,8 @@ def _ceilings_under(horizon: Horizon, leavers: Ints) -> Ceilings:
 def _may_leave(horizon: Horizon) -> Ints:
     """The rows of those of unknown end who may be taken to leave for promises: those who overtook one, and those on
     nodes of promises that rest on guesses."""
-    guesses = {
-        task.node for it in horizon.promised.values() if not it.reservation.is_firm for task in it.reservation.tasks
-    }
+    unsure = (it.reservation for it in horizon.promised.values() if not it.reservation.is_firm)
+    guesses = frozenset(task.node for it in unsure for task in it.tasks)
     overtook = [row for row, jobs in horizon.stays.overtook().items() if not horizon.promised.keys().isdisjoint(jobs)]
     return np.union1d(np.array(overtook, np.int64), horizon.stays.of_unknown_end_on(guesses))
 
@@ -164,12 +170,12 @@ def _nothing_left(books: Books) -> Cells:
 
 def nothing_offered(queues: int) -> Offers:
     """Nobody gives way."""
-    nobody, nothing, cells = np.zeros(0, np.uint8), np.zeros(0, np.int64), blank_cells(0, listed=False)
+    nobody, nothing, cells = np.zeros(0, np.uint8), np.zeros(0, np.int64), blank_cells(1, listed=False)
     return Offers(
         first=np.zeros(queues + 1, np.int64),
         is_uncounted=np.zeros(queues, np.uint8),
         rows=nothing,
-        is_there=nobody,
+        gives=nobody,
         class_of=nothing,
         priority=nothing,
         profile=nothing,

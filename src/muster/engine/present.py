@@ -52,6 +52,7 @@ class Present:
         self._gone: set[int] = set()
         self.epoch = 0  # changes when someone else than those who left may give way
         self.moves = 0  # how often anyone came or went
+        self._found_on: dict[Hashable, Ints] = {}  # by nodes, who of the snapshot is there
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class Stays(Present):
         """The same, to go on by themselves."""
         other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
-        other.epoch, other.moves = self.epoch, self.moves
+        other.epoch, other.moves, other._found_on = self.epoch, self.moves, self._found_on
         kept = ("ends", "_giving", "movable", "lowest_class", "_gave_way")
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
@@ -289,14 +289,34 @@ class Stays(Present):
         order = sorted(where, key=lambda place: (int(moments[place]), self.key(int(rows[place]))))
         return [(int(rows[place]), where[place]) for place in order]
 
-    def of_unknown_end_on(self, nodes: Collection[str]) -> Ints:
+    def of_unknown_end_on(self, nodes: frozenset[str]) -> Ints:
         """The rows of those on some of the nodes whose end is a guess."""
-        if not nodes:
-            return np.zeros(0, np.int64)
-        rows = self.ends.rows[~self.ends.stated]
-        tasks, owner = self._tasks_of(rows)
+        return self._on(nodes, None) if nodes else np.zeros(0, np.int64)
+
+    def stated_on(self, nodes: frozenset[str], moment_ms: int) -> Ints:
+        """The rows of those on some of the nodes whose stated end comes by that moment."""
+        return self._on(nodes, moment_ms)
+
+    def _on(self, nodes: frozenset[str], moment_ms: int | None) -> Ints:
+        """Those of the snapshot are looked for once: they only ever leave."""
         is_one = np.zeros(len(self.resident.nodes), np.bool_)
         is_one[[self.resident.nodes.number(name) for name in nodes]] = True
+        found = self._found_on.get((nodes, moment_ms))
+        if found is None:
+            found = self._found_on[nodes, moment_ms] = self._among(self._resident_ends[0], moment_ms, is_one)
+        if self._gone:
+            found = found[~np.isin(found, list(self._gone))]
+        if not self.fresh.size:
+            return found
+        rows = self.fresh.cells[runs.MANY, : self.fresh.size].nonzero()[0]
+        fresh = self._ends_of(self.fresh, rows)._replace(rows=rows + self._base)
+        mine = self._among(fresh, moment_ms, is_one)
+        return np.concatenate((found, mine[~np.isin(mine, list(self._gone))]))
+
+    def _among(self, ends: Ends, moment_ms: int | None, is_one: Flags) -> Ints:
+        """Who leaves by a moment of these, or, without one, whose end is a guess; and is on one of some nodes."""
+        rows = ends.rows[~ends.stated if moment_ms is None else ends.stated & (ends.moments <= moment_ms)]
+        tasks, owner = self._tasks_of(rows)
         on_one: Ints = rows[np.unique(owner[is_one[tasks[:, runs.NODE]]])]
         return on_one
 
@@ -395,6 +415,10 @@ class Stays(Present):
     def giving(self) -> tuple[Ints, Ints]:
         """The rows of those who might give way when that was last looked at, and their queues."""
         return self._giving
+
+    def who_gives(self) -> Flags:
+        """By row, who may give way; it is written on as they leave."""
+        return self._gives
 
     def giving_rows(self, queue: str) -> Ints:
         """The rows of those of a queue that may give way."""

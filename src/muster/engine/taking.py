@@ -130,9 +130,9 @@ class Search:
 
         `only_delays`: there is room, which is promised to others; it may be that nobody has to go.
         """
-        legal = [(line, line.legal) for line in self._lines if line.legal.any()]
-        if sum(int(line.in_reach.sum()) for line in self._lines) > FEW:
+        if sum(np.count_nonzero(line.in_reach) for line in self._lines) > FEW:
             return True
+        legal = [(line, line.legal) for line in self._lines if line.legal.any()]
         if any((line.candidates.is_whole & may).any() for line, may in legal):
             return True  # they leave more than they asked for
         if not (self.has_anyone() if only_delays else legal):

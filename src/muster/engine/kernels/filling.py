@@ -163,7 +163,7 @@ class Offers(NamedTuple):
     first: Ints  # by queue, and the end
     is_uncounted: Flags
     rows: Ints  # of muster.engine.stays
-    is_there: Flags  # they may have left
+    gives: Flags  # by row: those who left give no more
     class_of: Ints
     priority: Ints
     profile: Ints

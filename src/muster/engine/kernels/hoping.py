@@ -163,7 +163,7 @@ def has_right_over(
 @kernel
 def is_in_reach(roll: Roll, offers: Offers, lane: int, place: int, is_own: bool) -> bool:
     """Whether the class of the one in this place lets a head take from it; in its own queue, its rank."""
-    if not offers.is_there[place] or offers.class_of[place] > roll.lane_class[lane]:
+    if not offers.gives[offers.rows[place]] or offers.class_of[place] > roll.lane_class[lane]:
         return False
     if not is_own or offers.class_of[place] < roll.lane_class[lane]:
         return True
