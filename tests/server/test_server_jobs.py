@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
-from serving import Site
+from serving import BACK_OFF_S, Site
 
 
 @pytest.fixture
@@ -259,6 +261,27 @@ def test_a_server_that_comes_back_goes_on_where_it_was(site: Site, how: signal.S
     assert {(job["state"], job["attempt"]) for job in site.wait(ids)} == {("succeeded", 1)}
     began = Counter(line for line in site.ledger().read_text(encoding="utf-8").splitlines() if '"began"' in line)
     assert set(began.values()) == {1}
+
+
+def test_a_server_that_is_interrupted_twice_ends_as_well_as_after_the_first_time(site: Site) -> None:
+    site.agent(nodes="1xcpu=4,memory=8Gi", seconds=600)
+    site.wait(site.submit({"name": "j", "queue": "a", "cpu": 1}), "running")
+    assert site.server.process is not None
+
+    site.server.process.send_signal(signal.SIGINT)
+    while _answers(site.url):
+        time.sleep(BACK_OFF_S)
+
+    assert site.server.end(signal.SIGINT) == 0
+    assert "Traceback" not in site.server.log()
+
+
+def _answers(url: str) -> bool:
+    try:
+        httpx2.get(f"{url}/healthz")
+    except httpx2.TransportError:
+        return False
+    return True
 
 
 def test_an_agent_that_was_killed_tells_what_is_lost_and_the_jobs_run_again(site: Site) -> None:

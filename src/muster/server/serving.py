@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -45,6 +46,11 @@ class _Announcing(uvicorn.Server):
         for listener in sockets or ():
             host, port = listener.getsockname()[:2]
             self._announce(f"http://{host}:{port}", self._service)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Told to end. To be told so again changes nothing: it takes seconds at most, and what is open is closed."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.begin_to_close()
