@@ -98,7 +98,7 @@ class Search:
 
     def find(self, prune: Prune, most: int) -> Taken | None:
         """One that is enough, the cheapest of the first queue and rank that has any; else several."""
-        if not self._lines:
+        if not any(line.legal.any() for line in self._lines):
             return None
         return self._one() or self._several(prune, most)
 
