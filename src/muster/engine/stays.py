@@ -299,8 +299,9 @@ class Stays(Present):
 
     def _on(self, nodes: frozenset[str], moment_ms: int | None) -> Ints:
         """Those of the snapshot are looked for once: they only ever leave."""
+        numbers = [self.resident.nodes.number(name) for name in nodes]  # nobody may ever have been there
         is_one = np.zeros(len(self.resident.nodes), np.bool_)
-        is_one[[self.resident.nodes.number(name) for name in nodes]] = True
+        is_one[numbers] = True
         found = self._found_on.get((nodes, moment_ms))
         if found is None:
             found = self._found_on[nodes, moment_ms] = self._among(self._resident_ends[0], moment_ms, is_one)
