@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from effort import a_part
 from hypothesis import example, given, settings
@@ -394,6 +395,29 @@ def test_rooms_that_were_copied_go_their_own_way():
     assert nodes_of(tasks) == ["n-0"] * 3
     assert others[7].room("n-0").tasks == 3
     assert rooms.room("n-0").tasks == others[8].room("n-0").tasks == 0
+
+
+@pytest.mark.parametrize("face", [on_arrays, kernels.compiled])
+def test_copies_that_take_the_index_with_them_answer_as_those_that_are_indexed_anew(face: Any) -> None:
+    random = Random(7)
+    rooms = Rooms.empty(Grounds(a_fleet(300)), face=face)  # fewer are indexed anew in any case
+    for _ in range(400):
+        Placer(Span([rooms])).place(a_profile(size := random.randint(1, 3)), "c", {"task": size})
+    indexed, plain_copy = rooms.copy(indexed=True), rooms.copy()
+    assert indexed.cells()[2] is not rooms.cells()[2]
+    assert len(indexed.cells()[2]) > 1 == len(plain_copy.cells()[2])
+
+    for copy in (indexed, plain_copy):
+        for node in range(0, 300, 7):
+            copy.take(f"n-{node}", a_profile().groups[0], ())
+    asked = [a_profile(random.randint(1, 8)) for _ in range(100)]
+    answers = [
+        [Placer(Span([copy])).place(it, "c", {"task": it.tasks_min}) for it in asked] for copy in (indexed, plain_copy)
+    ]
+
+    assert answers[0] == answers[1]
+    assert any(answers[0])
+    assert not np.array_equal(indexed.table(), rooms.table())
 
 
 def test_cells_of_forgotten_rooms_are_used_again():

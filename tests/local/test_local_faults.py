@@ -99,8 +99,9 @@ def _kill_one(site: Site, chance: random.Random) -> list[str]:
 
 
 def _records(site: Site) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Of every task that began and whose end nobody wrote down."""
-    for path in sorted(site.folder.glob("*/live/*/*/record.json")):
+    """Of every task that began and whose end nobody wrote down; meanwhile, folders of others may go."""
+    walks = [walk for live in site.folder.glob("*/live") for walk in os.walk(live)]
+    for path in sorted(Path(folder, "record.json") for folder, _, files in walks if "record.json" in files):
         with suppress(FileNotFoundError):
             record = json.loads(path.read_text())
             if record and not path.with_name("end.json").exists():

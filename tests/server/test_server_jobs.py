@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-from serving import BACK_OFF_S, Site
+from serving import Site
 
 
 @pytest.fixture
@@ -269,8 +268,7 @@ def test_a_server_that_is_interrupted_twice_ends_as_well_as_after_the_first_time
     assert site.server.process is not None
 
     site.server.process.send_signal(signal.SIGINT)
-    while _answers(site.url):
-        time.sleep(BACK_OFF_S)
+    site.wait_until(lambda: not _answers(site.url))
 
     assert site.server.end(signal.SIGINT) == 0
     assert "Traceback" not in site.server.log()

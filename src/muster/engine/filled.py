@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 
+from muster.engine.books import devices_of
 from muster.engine.grounds import Grounds
 from muster.engine.kernels.placing import TASK_DEVICES, TASK_GROUP, TASK_NODE
 from muster.engine.roll import Roll
-from muster.engine.rooms import devices_of
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task
+from muster.model.made import tuples
 from muster.model.plan import Later, Start, Verdict
 
 _AT_ONCE = 256  # starts: few enough to die young, enough to make columns worth it
@@ -56,7 +56,8 @@ class Filled:
 
     def verdicts(self) -> Iterator[tuple[str, Later]]:
         """What to say of each."""
-        return ((job, Later(self._verdict, place)) for place, job in enumerate(self._names.ids))
+        jobs = self._names.ids
+        return zip(jobs, tuples(Later, repeat(self._verdict), range(len(jobs)), repeat(None)), strict=False)
 
     def _verdict(self, place: int) -> Verdict:
         if self._seen[0] != place // _AT_ONCE:
@@ -73,7 +74,7 @@ class Filled:
         part = slice(begin, begin + _AT_ONCE)
         jobs = self._names.ids[part]
         return list(
-            _tuples(
+            tuples(
                 Start,
                 jobs,
                 map(self._queues.__getitem__, self._queue[part].tolist()),
@@ -123,7 +124,7 @@ class Filled:
         tasks = self.started.tasks[np.arange(ends[-1]) + np.repeat(first - begins, many)]
         group = self._group_number[np.repeat(self._first_group[profile], many) + tasks[:, TASK_GROUP]]
         made = list(
-            _tuples(
+            tuples(
                 Task,
                 map(self._group_names.__getitem__, group.tolist()),
                 _indexes(tasks[:, TASK_GROUP], begins).tolist(),
@@ -145,8 +146,3 @@ def _indexes(groups: Ints, first: Ints) -> Ints:
     begins[first] = True
     begins[1:] |= groups[1:] != groups[:-1]
     return places - np.maximum.accumulate(np.where(begins, places, 0))
-
-
-def _tuples(kind: Any, *columns: Iterable[object]) -> Iterator[Any]:
-    """Named tuples from columns. A million of them, so `kind(...)` for each would take most of the turn."""
-    return map(tuple.__new__, repeat(kind), zip(*columns, strict=False))

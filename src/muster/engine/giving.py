@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from muster.engine import runs
+from muster.engine.books import Books
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.placing import Cells
 from muster.engine.present import Flags
-from muster.engine.rooms import Books
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Stays
 from muster.model.jobs import Job
@@ -60,7 +60,7 @@ class Candidates:
     @cached_property
     def in_order(self) -> list[int]:
         """Their places in the order in which they go: lowest rank, newest start, highest id."""
-        keys = [self._stays.key(row) for row in self.rows.tolist()]
+        keys = self._stays.keys(self.rows.tolist())
         places = sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
         ranks = list(zip(self.rank.tolist(), self.priority.tolist(), (-self.started).tolist(), strict=True))
         return sorted(places, key=ranks.__getitem__)

@@ -387,17 +387,17 @@ class Grounds:
             self._alone = (groups, tasks)
         return tasks
 
-    def index_like(self, kept: Cells) -> Cells:
-        """An index, an array, that says the same as one that was copied."""
-        index = self._indexes.pop() if self._indexes else self.blank_index(listed=False)
-        index[len(kept) : _used(index)] = cast(Any, 0)
-        index[: len(kept)] = kept
+    def index_like(self, other: Cells) -> Cells:
+        """An index, an array, that says the same as another one, or as the used part of one."""
+        index, used = self._indexes.pop() if self._indexes else self.blank_index(listed=False), self.used_of(other)
+        index[len(used) : _used(index)] = cast(Any, 0)
+        index[: len(used)] = used
         return index
 
     @staticmethod
-    def copy_of(index: Cells) -> Cells:
+    def used_of(index: Cells) -> Array:
         """The used part of an index, an array."""
-        return cast(Cells, cast(Array, index)[: _used(index)].copy())
+        return cast(Array, index)[: _used(index)]
 
     def give_back(self, index: Cells) -> None:
         """Nobody needs this index, an array, any more: keep it for the next one."""

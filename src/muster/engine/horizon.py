@@ -12,83 +12,28 @@ to be, or that the promise itself waits for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
 from muster.engine.floor import Floor
+from muster.engine.keeping import Keeper, Promised, SpareOn
 from muster.engine.kernels import Face
 from muster.engine.kernels.filling import Ceilings
-from muster.engine.kernels.placing import TASK, Cells
+from muster.engine.kernels.placing import TASK
 from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Ends, RightsOf, Stays
 from muster.engine.table import NONE
-from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task, TaskGroup
-from muster.model.names import NameKey
+from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task
 from muster.model.snapshot import Snapshot
 
-
-@dataclass(slots=True, kw_only=True)
-class Promised:
-    """A promise, and the rooms at the moment it starts with all promises kept."""
-
-    job: Job
-    reservation: Reservation
-    rooms: Rooms
-    sheds: frozenset[str] = frozenset()  # elastic jobs that are to be narrower by then
-
-    @property
-    def order(self) -> tuple[int, NameKey]:
-        """First start first."""
-        return (self.reservation.start_ms, self.job.key)
-
-    @property
-    def end_ms(self) -> int:
-        """When the promised job will be gone again."""
-        known_ms = self.job.known_ms
-        return NEVER_MS if known_ms is None else self.reservation.start_ms + known_ms
-
-    def is_under_way(self, moment_ms: int) -> bool:
-        """Whether the promised job will be running at that moment."""
-        return self.reservation.start_ms <= moment_ms < self.end_ms
-
-
-class Spare(NamedTuple):
-    """A task above its job's min, which may be gone by the moment someone else is promised its room."""
-
-    job: str
-    group: TaskGroup
-    task: Task
-
-
-class Leaver(NamedTuple):
-    """An attempt of unknown end on some of the nodes that promises count on, and what it leaves behind; whom it
-    overtook, and from when on it may be evicted for them."""
-
-    row: int
-    moves: Cells
-    nodes: set[str]
-    overtook: tuple[str, ...]
-    expiry_ms: int
-
-    def gives_way_to(self, it: Promised) -> bool:
-        """Whether it may be evicted for a promise when that is due."""
-        return it.job.id in self.overtook and self.expiry_ms <= it.reservation.start_ms
-
-
-SpareOn = Callable[[str, int], Iterable[Spare]]
-"""Those on a node by a moment, first to go first."""
-
 _FIRST_TO_TRY = 256  # of those who leave
-_REMEMBERED = 4  # sets of promises
 
-Kept = tuple[Job, Reservation, Rooms]
 Gone = Sequence[tuple[Running, Tasks]]
 
 
@@ -107,7 +52,7 @@ class Horizon:
         self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays
         self.promised: dict[str, Promised] = {}
-        self._known: list[tuple[int, list[Kept]]] = []  # promises that were kept together, when so many had moved
+        self._keeper = Keeper(self.now, stays, self.asks)
         self.spare: SpareOn | None = None
         self.ceilings: tuple[object, tuple[Ceilings, Ints]] | None = None  # as of when; see muster.engine.offers
 
@@ -127,7 +72,7 @@ class Horizon:
         other.withheld, other.spare = self.withheld and self.withheld.on(other.now), self.spare
         other.stays = self.stays.fork()
         other.promised = {name: replace(it) for name, it in self.promised.items()}
-        other._known = []
+        other._keeper = Keeper(other.now, other.stays, other.asks)
         other.ceilings = None
         return other
 
@@ -326,7 +271,7 @@ class Horizon:
         guesses: list[Ints] = []
         for ends in self._moments_to_try(job, cluster, rights, before_ms):
             if headcount is None:
-                rooms = self.now.copy()
+                rooms = self.now.copy(indexed=True)
                 headcount = Headcount(Placer(Span([rooms])), job.profile, cluster)
             leaving, position = self._leaving(ends.rows, ends.moments), 0
             while position < len(ends.rows):
@@ -334,15 +279,14 @@ class Horizon:
                 moment_ms = int(ends.moments[position - 1])
                 if is_enough and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
                     guesses.append(ends.rows[:position][~ends.stated[:position]])
-                    on_guess = self.stays.nodes_of(np.concatenate(guesses))
-                    firm = on_guess.isdisjoint(task.node for task in tasks)
+                    firm = not self.stays.are_on(np.concatenate(guesses), {task.node for task in tasks})
                     return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
             guesses.append(ends.rows[~ends.stated])
         return None
 
     def _place_at(self, moment_ms: int, rooms: Rooms, job: Job, cluster: str) -> tuple[Task, ...] | None:
         """The job at its min at a later moment, beside every promise; `rooms` are those of the moment without them."""
-        at_moment = rooms.copy()
+        at_moment = rooms.copy(indexed=True)
         for it in self.promised.values():
             if it.is_under_way(moment_ms):
                 at_moment.take_all(it.job.profile, it.reservation.tasks)
@@ -391,93 +335,8 @@ class Horizon:
         """
         if not self.promised:
             return True
-        order = sorted(self.promised.values(), key=lambda it: it.order)
         may_recall = stays == NONE and self.spare is None and self.withheld is None
-        if may_recall and self._recall(order):
-            return True
-        guessed, are_kept = self._guessed(order), True
-        for it in order:
-            moment_ms, rooms = it.reservation.start_ms, self.now.copy()
-            self._let_go(rooms, self.stays.stated_by(moment_ms))
-            left = [leaver for leaver in guessed if leaver.row != stays]
-            shed: dict[Spare, None] = {}
-            for other in order:
-                if other.is_under_way(moment_ms):
-                    are_kept &= self._keep(rooms, other, left, shed)
-            it.rooms, it.sheds = rooms, frozenset(spare.job for spare in shed)
-        if may_recall and are_kept:
-            kept = [(it.job, it.reservation, it.rooms) for it in order]
-            self._known = [*self._known[1 - _REMEMBERED :], (self.stays.moves, kept)]
-        return are_kept
-
-    def _guessed(self, order: list[Promised]) -> list[Leaver]:
-        """Those of unknown end that may be taken to leave for some of these promises, first guess first."""
-        overtook = self.stays.overtook()
-        overtaken = {job for jobs in overtook.values() for job in jobs}
-        fragile = [it.reservation for it in order if not it.reservation.is_firm or it.job.id in overtaken]
-        if not fragile:
-            return []
-        # For a firm promise only those leave who overtook it.
-        among = overtook if all(it.is_firm for it in fragile) else None
-        found = self.stays.guessed_on({task.node for it in fragile for task in it.tasks}, among)
-        rows, books = np.array([row for row, _ in found], np.int64), self.now.books
-        expiries = self.stays.expiries(rows).tolist()  # of those who overtook
-        moves, lasts = self.stays.moves_of(rows, books.grounds, self.asks)
-        cells, ends = books.from_array(moves), [0, *(TASK * lasts).tolist()]
-        return [
-            Leaver(row, cells[begin:end], nodes, overtook.get(row, ()), expiry_ms)
-            for (row, nodes), expiry_ms, begin, end in zip(found, expiries, ends, ends[1:], strict=False)
-        ]
-
-    def _recall(self, order: list[Promised]) -> bool:
-        """The rooms of promises that were kept together before, if nobody came or went since."""
-        for moves, kept in self._known:
-            if moves != self.stays.moves or len(kept) != len(order):
-                continue
-            both = list(zip(order, kept, strict=True))
-            if all(it.job is job and it.reservation is reservation for it, (job, reservation, _) in both):
-                for it, (_, _, rooms) in both:
-                    it.rooms = rooms
-                return True
-        return False
-
-    def _let_go(self, rooms: Rooms, rows: Ints) -> None:
-        """Those in these rows leave."""
-        if len(rows):
-            moves, _ = self.stays.moves_of(rows, rooms.books.grounds, self.asks)
-            rooms.give_back(rooms.books.from_array(moves))
-
-    def _keep(self, rooms: Rooms, it: Promised, guessed: list[Leaver], shed: dict[Spare, None]) -> bool:
-        """Take the promised room; False if it is firm and there is none. Tasks above min leave first, and who overtook
-        it; only for a promise that rests on guesses, those of unknown end as well."""
-        tasks, is_kept = it.reservation.tasks, True
-        if rooms.holds_all(it.job.profile, tasks):  # nobody need leave
-            rooms.take_all(it.job.profile, tasks)
-            return True
-        leavers = [leaver for leaver in guessed if not it.reservation.is_firm or leaver.gives_way_to(it)]
-        for task in tasks:
-            group = it.job.profile.group(task.group)
-            while not rooms.holds(task, group):
-                if self.spare is not None and self._shed(rooms, task.node, it.reservation.start_ms, shed):
-                    continue
-                leaver = next((leaver for leaver in leavers if task.node in leaver.nodes), None)
-                if leaver is None:
-                    is_kept = not it.reservation.is_firm
-                    break  # nobody else may have the room, but more cannot be said
-                guessed.remove(leaver)
-                leavers.remove(leaver)
-                rooms.give_back(leaver.moves)
-            rooms.take(task.node, group, task.devices)
-        return is_kept
-
-    def _shed(self, rooms: Rooms, node: str, moment_ms: int, shed: dict[Spare, None]) -> bool:
-        """One more task above min is taken to be gone from the node by then; False if there is none left."""
-        spare = next((it for it in self.spare(node, moment_ms) if it not in shed), None) if self.spare else None
-        if spare is None:
-            return False
-        shed[spare] = None
-        rooms.give(node, spare.group, spare.task.devices)
-        return True
+        return self._keeper.keep(self.promised.values(), self.spare, stays, may_recall=may_recall)
 
 
 def _tasks_of(gone: Gone) -> list[tuple[Profile, Tasks]]:

@@ -5,9 +5,10 @@ Of the many whom filling starts or sets aside by itself only columns are kept: o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from muster.engine.shapes import Ints
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
+from muster.model.made import tuples
 from muster.model.plan import Action, Admit, Evict, Later, Promise, Return, Start, Verdict, Waiting
 from muster.model.reasons import Reason
 
@@ -136,6 +138,9 @@ _REASONS = {
 }
 
 
+_NO_ROOM_FOR = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT)  # one task, several
+
+
 class _Aside:
     """What to say of those who were set aside together."""
 
@@ -143,37 +148,48 @@ class _Aside:
         self._asides = asides
         self._told = told
         self._fleet = fleet
-        self._never = cache(never_of)
-        self._short_of_room = cache(self._without_room)
+        self._said_of: dict[tuple[int, int], Waiting] = {}  # profiles, and why
 
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """Those for whom there is no room, each with what is short."""
-        asides, jobs = self._asides, self._asides.jobs
-        is_gang = [profile.tasks_min != 1 for profile in self._told.profiles]
-        places = np.flatnonzero(asides.why == NO_ROOM)
-        for place, profile in zip(places.tolist(), asides.profiles[places].tolist(), strict=True):
-            reason = Reason.GANG_DOES_NOT_FIT if is_gang[profile] else Reason.NO_ROOM
-            yield jobs[place], Later(self._no_room, place, reason)
+        places = np.flatnonzero(self._asides.why == NO_ROOM)
+        is_gang = self._told.ledger.shapes.is_gang[self._asides.profiles[places]]
+        return self._later(self._no_room, places, map(_NO_ROOM_FOR.__getitem__, is_gang.tolist()))
 
     def not_for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """All others."""
-        asides, jobs = self._asides, self._asides.jobs
-        places = np.flatnonzero(asides.why != NO_ROOM)
-        for place, why in zip(places.tolist(), asides.why[places].tolist(), strict=True):
-            yield jobs[place], Later(self._else, place, _REASONS[why])
+        places = np.flatnonzero(self._asides.why != NO_ROOM)
+        return self._later(self._else, places, map(_REASONS.__getitem__, self._asides.why[places].tolist()))
+
+    def _later(
+        self, make: Callable[[int], Waiting], places: Ints, reasons: Iterable[Reason]
+    ) -> Iterator[tuple[str, Later]]:
+        numbers = places.tolist()
+        jobs = map(self._asides.jobs.__getitem__, numbers)
+        return zip(jobs, tuples(Later, repeat(make), numbers, reasons), strict=False)
 
     def _no_room(self, place: int) -> Waiting:
-        return self._short_of_room(int(self._asides.profiles[place]))
+        return self._alike(int(self._asides.profiles[place]), NO_ROOM, self._without_room)
+
+    def _alike(self, profile: int, why: int, make: Callable[[int], Waiting]) -> Waiting:
+        """The same is said of all of a profile."""
+        said = self._said_of.get((profile, why))
+        if said is None:
+            said = self._said_of[profile, why] = make(profile)
+        return said
 
     def _without_room(self, number: int) -> Waiting:
         profile = self._told.profiles[number]
         verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
         return waiting.with_warning(verdict, profile, self._fleet)
 
+    def _never(self, number: int) -> Waiting:
+        return never_of(self._told.profiles[number], self._fleet)
+
     def _else(self, place: int) -> Waiting:
         asides, told, bound = self._asides, self._told, int(self._asides.bounds[place])
         if asides.why[place] == NEVER_FITS:
-            return self._never(told.profiles[asides.profiles[place]], self._fleet)
+            return self._alike(int(asides.profiles[place]), NEVER_FITS, self._never)
         if asides.why[place] == OVER_SHARE:
             holding = told.ledger.queues[told.queues[asides.queues[place]]]
             return over_share(holding, int(asides.flows[place]), told.ledger)

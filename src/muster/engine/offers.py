@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine import runs
+from muster.engine.books import Books
 from muster.engine.grounds import blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Ceilings, Offers
 from muster.engine.kernels.hoping import FEW, FIRM, promises_met
 from muster.engine.kernels.placing import TASK, TASK_GROUP, TASK_NODE, Cells
-from muster.engine.rooms import Books
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job

@@ -28,7 +28,7 @@ class Opened:
         carried = self.roll.carried
         divided = Shares(snapshot, carried.divisor(snapshot), all_fit=all_fit, known=carried.known)
         if snapshot.fleet.pools and not all_fit:  # on one empty fleet for all, so not by several threads
-            _ = divided.wanted
+            _ = divided.wants
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks; and of those who wait, not all are placed.

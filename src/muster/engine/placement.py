@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from muster.engine.books import devices_of
 from muster.engine.grounds import FLEETS, Grounds, blank_cells, grounds_of
 from muster.engine.kernels import placing, sets
 from muster.engine.kernels.placing import Cells
-from muster.engine.rooms import Rooms, Span, devices_of
+from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.labels import Constraint

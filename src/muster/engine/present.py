@@ -106,8 +106,13 @@ class Present:
 
     def key(self, row: int) -> NameKey:
         """The order of a row's job among others."""
-        who = self.fresh.who[row - self._base] if row >= self._base else self.resident.table.who[row]
-        return who.job.key if isinstance(who, Running) else self.roll.job(who or 0).key
+        return self.keys([row])[0]
+
+    def keys(self, rows: Iterable[int]) -> list[NameKey]:
+        """The order of each row's job among others."""
+        base, fresh, resident, roll = self._base, self.fresh.who, self.resident.table.who, self.roll
+        found = [fresh[row - base] if row >= base else resident[row] for row in rows]
+        return [who.job.key if isinstance(who, Running) else roll.job(who or 0).key for who in found]
 
     def overtook(self) -> Mapping[int, tuple[str, ...]]:
         """The rows of those who overtook others."""
@@ -177,7 +182,9 @@ class Present:
         """How many tasks; a row that is none has none."""
         return np.where(rows >= 0, self.column(runs.MANY, rows), 0)
 
-    def nodes_of(self, rows: Ints) -> set[str]:
-        """The nodes that tasks of the rows are on."""
-        numbers = np.unique(self._tasks_of(rows)[0][:, runs.NODE]).tolist()
-        return {self.resident.nodes.names[number] for number in numbers}
+    def are_on(self, rows: Ints, nodes: Iterable[str]) -> bool:
+        """Whether any task of the rows is on any of the nodes."""
+        numbers = [self.resident.nodes.number(name) for name in nodes]
+        is_one = np.zeros(len(self.resident.nodes), np.bool_)
+        is_one[numbers] = True
+        return bool(is_one[self._tasks_of(rows)[0][:, runs.NODE]].any())

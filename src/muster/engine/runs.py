@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from muster.engine.books import bits_of
 from muster.engine.columns import Columns, Sight
 from muster.engine.grounds import Grounds
 from muster.engine.numbers import Numbers
 from muster.engine.roll import Roll
-from muster.engine.rooms import bits_of
 from muster.engine.shapes import Ints
 from muster.model.fleet import Fleet
 from muster.model.jobs import Running

@@ -45,6 +45,7 @@ class ShapeTable:
         self.is_rigid = np.zeros(0, np.int64)
         self.is_elastic = np.zeros(0, np.int64)
         self.is_whole = np.zeros(0, np.int64)  # whether it has nodes for itself: they leave more than they asked for
+        self.is_gang = np.zeros(0, np.int64)
         self.has_elastic = False
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
@@ -69,7 +70,7 @@ class ShapeTable:
         size, width = len(self.profiles), len(self.resources)
         if size > len(self.usage) or width > self.least.shape[1]:
             room = max(size, 2 * len(self.usage)) if size > len(self.usage) else len(self.usage)
-            for name in ("usage", "asks_gpu", "is_rigid", "is_elastic", "is_whole", "never_fits"):
+            for name in ("usage", "asks_gpu", "is_rigid", "is_elastic", "is_whole", "is_gang", "never_fits"):
                 setattr(self, name, _widened(getattr(self, name), room))
             least = np.zeros((room, width), np.int64)
             least[: self._known, : self.least.shape[1]] = self.least[: self._known]
@@ -80,6 +81,7 @@ class ShapeTable:
             self.is_rigid[number] = profile.is_rigid
             self.is_elastic[number] = profile.is_elastic
             self.is_whole[number] = any(group.request.whole_node for group in profile.groups)
+            self.is_gang[number] = profile.tasks_min != 1
             self.has_elastic = self.has_elastic or profile.is_elastic
             self.never_fits[number] = _UNKNOWN
             self.least[number] = self.row(profile.least)

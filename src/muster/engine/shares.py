@@ -16,7 +16,7 @@ from muster.engine.columns import Columns
 from muster.engine.floor import Floor
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import NOTHING, Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
 
 if TYPE_CHECKING:
@@ -50,55 +50,55 @@ class Shares:
         return {name: usage * weight // divisor if divisor else usage for name, weight in self.weights.items()}
 
     @cached_property
-    def wanted(self) -> Mapping[str, Resources]:
+    def wants(self) -> Mapping[str, Want]:
         """What each queue wants and could have."""
         never = {} if self._all_fit else _never(self._snapshot, self._snapshot.fleet)
-        return self._known.wanted_by(self._snapshot.queues, self.capacity, never)
+        return self._known.wants_of(self._snapshot.queues, self.capacity, self._snapshot.policy.weights, never)
 
     @cached_property
     def entitled(self) -> Mapping[str, int]:
         """The entitled share of each queue."""
-        weigh = self._snapshot.policy.weights.usage
-        demands = {name: weigh(resources) for name, resources in self.wanted.items()}
+        demands = {name: want.usage for name, want in self.wants.items()}
         return entitled_shares(demands, self.weights, self.usage)
 
     def entitled_to(self, resource: str) -> Mapping[str, int]:
         """Each queue's entitled part of one resource: the same division, by what is wanted of it."""
         if resource not in self._by_resource:
-            demands = {name: wanted.get(resource) for name, wanted in self.wanted.items()}
+            demands = {name: want.could_have.get(resource) for name, want in self.wants.items()}
             self._by_resource[resource] = entitled_shares(demands, self.weights, self.capacity.get(resource))
         return self._by_resource[resource]
+
+
+class Want(NamedTuple):
+    """What a queue, as it is in this state, wants and could have; without what can `never` start."""
+
+    state: QueueState
+    never: Resources
+    could_have: Resources
+    usage: int
 
 
 class Known:
     """What queues wanted when someone last asked: most are as they were then."""
 
     def __init__(self) -> None:
-        self._last: tuple[Resources, dict[str, _Want]] = (NOTHING, {})
+        self._last: tuple[Resources, Weights | None, dict[str, Want]] = (NOTHING, None, {})
 
-    def wanted_by(
-        self, queues: Iterable[QueueState], capacity: Resources, never: Mapping[str, Resources]
-    ) -> dict[str, Resources]:
-        """What each queue wants and could have of the capacity, without what can never start."""
-        known = self._last[1] if self._last[0] == capacity else {}
-        wants = {state.queue.name: _want(state, capacity, never, known) for state in queues}
-        self._last = (capacity, wants)  # at once: whoever asks about an earlier turn may do so meanwhile
-        return {name: want.could_have for name, want in wants.items()}
-
-
-class _Want(NamedTuple):
-    state: QueueState
-    never: Resources
-    could_have: Resources
-
-
-def _want(state: QueueState, capacity: Resources, never: Mapping[str, Resources], known: Mapping[str, _Want]) -> _Want:
-    name = state.queue.name
-    hopeless = never.get(name, NOTHING)
-    last = known.get(name)
-    if last is not None and last.state is state and last.never == hopeless:
-        return last
-    return _Want(state, hopeless, (state.demand - hopeless).capped(state.queue.quota).lowest(capacity))
+    def wants_of(
+        self, queues: Iterable[QueueState], capacity: Resources, weights: Weights, never: Mapping[str, Resources]
+    ) -> dict[str, Want]:
+        """What each queue wants and could have of the capacity."""
+        known = self._last[2] if self._last[:2] == (capacity, weights) else {}
+        wants: dict[str, Want] = {}
+        for state in queues:
+            name = state.queue.name
+            hopeless, last = never.get(name, NOTHING), known.get(name)
+            if last is None or last.state is not state or last.never != hopeless:
+                could_have = (state.demand - hopeless).capped(state.queue.quota).lowest(capacity)
+                last = Want(state, hopeless, could_have, weights.usage(could_have))
+            wants[name] = last
+        self._last = (capacity, weights, wants)  # at once: whoever asks about an earlier turn may do so meanwhile
+        return wants
 
 
 def shares(snapshot: Snapshot) -> Shares:

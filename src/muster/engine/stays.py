@@ -6,7 +6,7 @@ by one number: first come the rows of the snapshot's attempts, then the turn's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -73,7 +73,7 @@ class Givers(NamedTuple):
     lowest_priority: Ints
 
 
-_WORKED_OUT = ("ends", "_alive", "givers", "_giving", "_gives", "movable", "lowest_class")
+_WORKED_OUT = ("ends", "_expiring", "_alive", "givers", "_giving", "_gives", "movable", "lowest_class")
 
 
 class Stays(Present):
@@ -84,7 +84,7 @@ class Stays(Present):
         other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves, other._found_on = self.epoch, self.moves, self._found_on
-        kept = ("ends", "_giving", "movable", "lowest_class", "_gave_way")
+        kept = ("ends", "_expiring", "_giving", "movable", "lowest_class", "_gave_way")
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
@@ -150,7 +150,7 @@ class Stays(Present):
     def _forget_ends(self) -> None:
         """Someone starts, who gives way to nobody now, or leaves: the givers need no new look."""
         self.moves += 1
-        for name in ("ends", "_alive"):
+        for name in ("ends", "_expiring", "_alive"):
             self.__dict__.pop(name, None)
 
     # -- ends ------------------------------------------------------------------------------------------
@@ -201,10 +201,14 @@ class Stays(Present):
         stated = (ends > self.now_ms) & (ends < NEVER_MS)
         guesses = (~stated).nonzero()[0]
         if len(guesses):
-            now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
-            age_ms = now_ms - table.cells[runs.STARTED, rows[guesses]]
-            ends[guesses] = now_ms + np.maximum(age_ms, self.policy.unknown_end_ms)
+            ends[guesses] = self._guesses(table.cells[runs.STARTED, rows[guesses]])
         return Ends(rows, ends, stated)
+
+    def _guesses(self, started_ms: Ints) -> Ints:
+        """When those who started then are taken to leave, if nobody knows."""
+        now_ms = self.now_ms - self.now_ms % self.policy.reestimate_ms
+        guesses: Ints = now_ms + np.maximum(now_ms - started_ms, self.policy.unknown_end_ms)
+        return guesses
 
     def ends_as_seen_by(self, job: Job, rights: RightsOf, cluster: str, before_ms: int) -> Ends:
         """When those of a cluster leave: of unknown end, with their lifetime if the job may then evict them.
@@ -212,24 +216,32 @@ class Stays(Present):
         Who leaves at `before_ms` or later may be said to leave at another such moment.
         """
         rows, moments, stated = self.ends
-        number = self.resident.clusters.number(cluster)
+        places, expiry = self._expiring
+        is_seen = expiry < before_ms
+        here = None
         if len(self.resident.clusters) > 1:
-            here = self.column(runs.CLUSTER, rows) == number
-            rows, moments, stated = rows[here], moments[here], stated[here]
-        guesses = (~stated).nonzero()[0]
-        guesses = guesses[self.column(runs.LIFETIME, rows[guesses]) >= 0]
-        expiry = self.expiries(rows[guesses])
-        is_sooner = (expiry > self.now_ms) & (expiry < np.minimum(moments[guesses], before_ms))
-        guesses, expiry = guesses[is_sooner], expiry[is_sooner]
-        if not len(guesses):
-            return Ends(rows, moments, stated)
-        is_seen = self._is_within(rights(), rows[guesses])
-        for row, jobs in self.overtook().items():
-            if job.id in jobs:
-                is_seen |= rows[guesses] == row
-        moments = moments.copy()
-        moments[guesses[is_seen]] = expiry[is_seen]
-        return Ends(rows, moments, stated)
+            here = self.column(runs.CLUSTER, rows) == self.resident.clusters.number(cluster)
+            is_seen &= here[places]
+        places, expiry = places[is_seen], expiry[is_seen]
+        if len(places):
+            is_seen = self._is_within(rights(), rows[places])
+            for row, jobs in self.overtook().items():
+                if job.id in jobs:
+                    is_seen |= rows[places] == row
+            moments = moments.copy()
+            moments[places[is_seen]] = expiry[is_seen]
+        ends = Ends(rows, moments, stated)
+        return ends if here is None else Ends(*(column[here] for column in ends))
+
+    @cached_property
+    def _expiring(self) -> tuple[Ints, Ints]:
+        """The places among the ends of those of unknown end whose lifetime is over before our guess, and when."""
+        rows, moments, stated = self.ends
+        places = (~stated).nonzero()[0]
+        places = places[self.column(runs.LIFETIME, rows[places]) >= 0]
+        expiry = self.expiries(rows[places])
+        is_sooner = (expiry > self.now_ms) & (expiry < moments[places])
+        return places[is_sooner], expiry[is_sooner]
 
     def expiries(self, rows: Ints) -> Ints:
         """From when on those in these rows may be evicted; they have lifetimes."""
@@ -269,25 +281,12 @@ class Stays(Present):
         since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
         return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
 
-    def guessed_on(self, nodes: Iterable[str], among: Collection[int] | None = None) -> list[tuple[int, set[str]]]:
-        """Those on some of the nodes whose end is a guess, first guess first; and on which of the nodes they are.
-
-        `among`: only those in these rows count.
-        """
-        is_guess = ~self.ends.stated
-        if among is not None:
-            is_guess &= np.isin(self.ends.rows, list(among))
-        rows, moments = self.ends.rows[is_guess], self.ends.moments[is_guess]
-        tasks, owner = self._tasks_of(rows)
-        numbers = {self.resident.nodes.number(name): name for name in nodes}
-        is_one = np.zeros(len(self.resident.nodes), np.bool_)
-        is_one[list(numbers)] = True
-        hit = is_one[tasks[:, runs.NODE]].nonzero()[0]
-        where: dict[int, set[str]] = {}
-        for task in hit.tolist():
-            where.setdefault(int(owner[task]), set()).add(numbers[int(tasks[task, runs.NODE])])
-        order = sorted(where, key=lambda place: (int(moments[place]), self.key(int(rows[place]))))
-        return [(int(rows[place]), where[place]) for place in order]
+    def guessed_on(self, nodes: frozenset[str]) -> Ints:
+        """The rows of those on some of the nodes whose end is a guess, first guess first."""
+        rows = self.of_unknown_end_on(nodes)
+        guesses = self._guesses(self.column(runs.STARTED, rows)).tolist()
+        in_order = sorted(zip(guesses, self.keys(rows.tolist()), range(len(rows)), strict=True))
+        return rows[[place for _, _, place in in_order]]
 
     def of_unknown_end_on(self, nodes: frozenset[str]) -> Ints:
         """The rows of those on some of the nodes whose end is a guess."""

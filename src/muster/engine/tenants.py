@@ -147,7 +147,7 @@ class Tenants:
     def rank_by_name(self, stays: Stays) -> None:
         """Marks told two apart too little: work out the order of all names."""
         marks = self._columns.mark.tolist()
-        keys = [(mark, stays.key(row)) for mark, row in zip(marks, self.rows.tolist(), strict=True)]
+        keys = list(zip(marks, stays.keys(self.rows.tolist()), strict=True))
         order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
         ranks = np.empty(len(keys), np.int64)
         ranks[order] = np.arange(len(keys))

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from muster.engine.books import Books
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.hoping import FEW
 from muster.engine.kernels.placing import CORES, Cells
 from muster.engine.kernels.yielding import ENOUGH
 from muster.engine.offers import Leaving, has_room_without, until_of
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
-from muster.engine.rooms import Books, Span
+from muster.engine.rooms import Span
 from muster.engine.victims import Unit, by_run, merged
 from muster.model.jobs import Job, Profile, Task
 

@@ -162,6 +162,9 @@ class Later(NamedTuple):
     reason: Reason | None = None
 
 
+_WITH_REASON = (Later, Waiting)  # the many first
+
+
 class Verdicts(Mapping[str, Verdict]):
     """Verdicts, each made when someone looks at it: most are never needed."""
 
@@ -207,7 +210,7 @@ class Verdicts(Mapping[str, Verdict]):
     def reasons(self) -> Iterator[tuple[str, Reason]]:
         """Why each job waits that does."""
         for job, entry in self._entries.items():
-            if isinstance(entry, Waiting | Later) and entry.reason is not None:
+            if isinstance(entry, _WITH_REASON) and entry.reason is not None:
                 yield job, entry.reason
 
     def __len__(self) -> int:

@@ -13,13 +13,14 @@ from itertools import accumulate, groupby
 
 import numpy as np
 
+from muster.engine.books import devices_of
 from muster.engine.elastic.load import Load
 from muster.engine.elastic.unit import Unit
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import placing
 from muster.engine.kernels.growing import Growing
 from muster.engine.ledger import Ledger
-from muster.engine.rooms import Rooms, Span, devices_of
+from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Node, hops

@@ -26,7 +26,8 @@ from muster.engine.elastic.shrinking import Cuts, Line, taken
 from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
 from muster.engine.garbage import in_one_go
-from muster.engine.horizon import Horizon, Spare
+from muster.engine.horizon import Horizon
+from muster.engine.keeping import Spare
 from muster.engine.ledger import Ledger
 from muster.engine.placement import Tasks
 from muster.engine.rooms import Span

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.changes import put, remove, undo
+from muster.engine.kernels.changes import put, put_one, remove, undo
 from muster.engine.kernels.counting import count_heads
+from muster.engine.kernels.fitting import holds
 from muster.engine.kernels.jit import kernel
-from muster.engine.kernels.placing import LENGTH, TASK, Cells
+from muster.engine.kernels.placing import LENGTH, TASK, TASK_DEVICES, TASK_GROUP, TASK_NODE, Cells
 
 
 @kernel
@@ -82,3 +83,49 @@ def who_must_go(
         must[each] = 0 if are_enough(totals, least) else 1
         undo(ground, books, index, trial, gone)
     undo(ground, books, index, trial, before)
+
+
+@kernel
+def take_while(
+    ground: Cells,
+    books: Cells,
+    index: Cells,
+    trial: Cells,
+    tasks: Cells,
+    begin: int,
+    end: int,
+    moves: Cells,
+    lasts: Cells,
+    may: Cells,
+    gone: Cells,
+) -> int:
+    """Tasks from one place to another take their room; while there is none, the first on their node who `may` leaves.
+
+    Whoever leaves is `gone`, and has the moves up to its own of `lasts`. Returns the first task for which nobody is
+    left to go, which takes nothing; the end if there is none.
+    """
+    for each in range(begin, end):
+        task = each * TASK
+        group, node, devices = tasks[task + TASK_GROUP], tasks[task + TASK_NODE], tasks[task + TASK_DEVICES]
+        while not holds(ground, books, trial, group, node, devices):
+            leaver = first_on(node, moves, lasts, may, gone)
+            if leaver == len(may):
+                return each
+            gone[leaver] = 1
+            first = 0 if leaver == 0 else lasts[leaver - 1]
+            remove(ground, books, index, trial, moves[first * TASK : lasts[leaver] * TASK], False)
+        put_one(ground, books, index, trial, group, node, devices)
+        trial[LENGTH] = 0
+    return end
+
+
+@kernel
+def first_on(node: int, moves: Cells, lasts: Cells, may: Cells, gone: Cells) -> int:
+    """The first on a node who may leave and has not; as many as there are if nobody is."""
+    move = 0
+    for each in range(len(may)):
+        while move < lasts[each]:
+            if moves[move * TASK + TASK_NODE] == node and may[each] and not gone[each]:
+                return each
+            move += 1
+    return len(may)

@@ -1,0 +1,216 @@
+"""The rooms at promised moments: without those who have left by then, and with what promises take.
+
+Of those whose end nobody knows, only as many are taken to leave as a promise needs that rests on guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.asks import Asks
+from muster.engine.kernels.placing import TASK, Cells
+from muster.engine.rooms import Rooms
+from muster.engine.shapes import Ints
+from muster.engine.stays import Stays
+from muster.model.jobs import NEVER_MS, Job, Reservation, Task, TaskGroup
+from muster.model.names import NameKey
+
+
+@dataclass(slots=True, kw_only=True)
+class Promised:
+    """A promise, and the rooms at the moment it starts with all promises kept."""
+
+    job: Job
+    reservation: Reservation
+    rooms: Rooms
+    sheds: frozenset[str] = frozenset()  # elastic jobs that are to be narrower by then
+
+    @property
+    def order(self) -> tuple[int, NameKey]:
+        """First start first."""
+        return (self.reservation.start_ms, self.job.key)
+
+    @property
+    def end_ms(self) -> int:
+        """When the promised job will be gone again."""
+        known_ms = self.job.known_ms
+        return NEVER_MS if known_ms is None else self.reservation.start_ms + known_ms
+
+    def is_under_way(self, moment_ms: int) -> bool:
+        """Whether the promised job will be running at that moment."""
+        return self.reservation.start_ms <= moment_ms < self.end_ms
+
+    def is_as(self, other: Promised) -> bool:
+        """Whether it is the very same promise."""
+        return self.job is other.job and self.reservation is other.reservation
+
+
+class Spare(NamedTuple):
+    """A task above its job's min, which may be gone by the moment someone else is promised its room."""
+
+    job: str
+    group: TaskGroup
+    task: Task
+
+
+SpareOn = Callable[[str, int], Iterable[Spare]]
+"""Those on a node by a moment, first to go first."""
+
+
+class Guessed(NamedTuple):
+    """Attempts of unknown end on nodes that promises count on, first guess first, and what they leave behind: the moves
+    up to their own of `lasts`. Whom each overtook, and from when on it may be evicted for them."""
+
+    rows: Ints
+    moves: Cells
+    lasts: Cells
+    overtook: list[tuple[str, ...]]
+    expiries: list[int]
+
+    def who_may_leave_for(self, it: Promised) -> list[int]:
+        """1 for whoever may be taken to leave for a promise; for a firm one, only those who overtook it."""
+        if not it.reservation.is_firm:
+            return [1] * len(self.rows)
+        job, start_ms = it.job.id, it.reservation.start_ms
+        both = zip(self.overtook, self.expiries, strict=True)
+        return [int(job in overtook and expiry_ms <= start_ms) for overtook, expiry_ms in both]
+
+
+class Kept(NamedTuple):
+    """The rooms of a promise, and with whom they were shared out."""
+
+    it: Promised
+    under_way: list[Promised]
+    rooms: Rooms
+
+
+_REMEMBERED = 4  # sets of promises
+
+
+class Keeper:
+    """Works out the rooms of promises; remembers them for as long as nobody comes or goes."""
+
+    def __init__(self, now: Rooms, stays: Stays, asks: Asks) -> None:
+        self._now = now
+        self._stays = stays
+        self._asks = asks
+        self._known: list[tuple[int, dict[str, Kept]]] = []  # promises kept together, when so many had moved
+
+    def keep(self, promised: Iterable[Promised], spare: SpareOn | None, stays: int, *, may_recall: bool) -> bool:
+        """Give each promise the rooms of its moment; False if a firm one finds no room.
+
+        Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
+        """
+        order = sorted(promised, key=lambda it: it.order)
+        if may_recall and self._recall(order):
+            return True
+        guessed, are_kept, kept = self._guessed(order, stays), True, dict[str, Kept]()
+        for it in order:
+            moment_ms = it.reservation.start_ms
+            under_way = [other for other in order if other.is_under_way(moment_ms)]
+            known = self._rooms_known(it, under_way) if may_recall else None
+            if known is None:
+                it.rooms = self._now.copy()
+                self._let_go(it.rooms, self._stays.stated_by(moment_ms))
+                taking = _Taking(it.rooms, guessed, spare)
+                for other in under_way:
+                    are_kept &= taking.keep(other)
+                it.sheds = frozenset(spare.job for spare in taking.shed)
+            else:
+                it.rooms = known
+            kept[it.job.id] = Kept(it, under_way, it.rooms)
+        if may_recall and are_kept:
+            self._known = [*self._known[1 - _REMEMBERED :], (self._stays.moves, kept)]
+        return are_kept
+
+    def _guessed(self, order: Sequence[Promised], stays: int) -> Guessed:
+        """Those of unknown end that may be taken to leave for some of these promises."""
+        overtook = self._stays.overtook()
+        overtaken = {job for jobs in overtook.values() for job in jobs}
+        fragile = [it.reservation for it in order if not it.reservation.is_firm or it.job.id in overtaken]
+        rows = np.zeros(0, np.int64)
+        if fragile:
+            rows = self._stays.guessed_on(frozenset(task.node for it in fragile for task in it.tasks))
+            if all(it.is_firm for it in fragile):  # only those leave who overtook one
+                rows = rows[np.isin(rows, list(overtook))]
+            rows = rows[rows != stays]
+        books = self._now.books
+        moves, lasts = self._stays.moves_of(rows, books.grounds, self._asks)
+        whom = [overtook.get(row, ()) for row in rows.tolist()]
+        expiries = self._stays.expiries(rows).tolist()  # of those who overtook
+        return Guessed(rows, books.from_array(moves), books.from_array(lasts), whom, expiries)
+
+    def _recall(self, order: Sequence[Promised]) -> bool:
+        """The rooms of promises that were kept together before, if nobody came or went since."""
+        for moves, kept in self._known:
+            if moves != self._stays.moves or len(kept) != len(order):
+                continue
+            both = list(zip(order, kept.values(), strict=True))
+            if all(it.is_as(known.it) for it, known in both):
+                for it, known in both:
+                    it.rooms = known.rooms
+                return True
+        return False
+
+    def _rooms_known(self, it: Promised, under_way: list[Promised]) -> Rooms | None:
+        """The rooms of a promise that was kept beside the same ones before, whoever else was promised anything."""
+        for moves, kept in self._known:
+            known = kept.get(it.job.id) if moves == self._stays.moves else None
+            if known is None or not it.is_as(known.it) or len(known.under_way) != len(under_way):
+                continue
+            if all(one.is_as(other) for one, other in zip(known.under_way, under_way, strict=True)):
+                return known.rooms
+        return None
+
+    def _let_go(self, rooms: Rooms, rows: Ints) -> None:
+        """Those in these rows leave."""
+        if len(rows):
+            moves, _ = self._stays.moves_of(rows, rooms.books.grounds, self._asks)
+            rooms.give_back(rooms.books.from_array(moves))
+
+
+class _Taking:
+    """Promises take their room at one moment."""
+
+    def __init__(self, rooms: Rooms, guessed: Guessed, spare: SpareOn | None) -> None:
+        self.shed: dict[Spare, None] = {}
+        self._rooms = rooms
+        self._guessed = guessed
+        self._spare = spare
+        self._is_gone = rooms.books.of([0] * len(guessed.rows))
+
+    def keep(self, it: Promised) -> bool:
+        """Take the promised room; False if it is firm and there is none. Tasks above min leave first, and who overtook
+        it; only for a promise that rests on guesses, those of unknown end as well."""
+        tasks, is_kept, place = it.reservation.tasks, True, 0
+        moves, nobody = self._rooms.books.moves(it.job.profile, tasks), self._rooms.books.nothing
+        assert len(moves) == TASK * len(tasks), f"{it.job.id} was promised nodes that are not here"
+        may = self._rooms.books.of(self._guessed.who_may_leave_for(it))
+        while (place := self._take(moves, place, len(tasks), may if self._spare is None else nobody)) < len(tasks):
+            task = tasks[place]
+            if self._spare is not None and self._sheds_one(self._spare, task.node, it.reservation.start_ms):
+                continue
+            if self._spare is None or self._take(moves, place, place + 1, may) == place:
+                is_kept = not it.reservation.is_firm
+                # nobody else may have the room, but more cannot be said
+                self._rooms.take(task.node, it.job.profile.group(task.group), task.devices)
+            place += 1
+        return is_kept
+
+    def _take(self, moves: Cells, begin: int, end: int, may: Cells) -> int:
+        """Tasks from one place to another take their room, whoever must leave for them; up to where they could."""
+        rooms, guessed = self._rooms, self._guessed
+        return rooms.take_while(moves, begin, end, guessed.moves, guessed.lasts, may, self._is_gone)
+
+    def _sheds_one(self, spare_on: SpareOn, node: str, start_ms: int) -> bool:
+        """One more task above min is taken to be gone from the node by then; False if there is none left."""
+        spare = next((it for it in spare_on(node, start_ms) if it not in self.shed), None)
+        if spare is None:
+            return False
+        self.shed[spare] = None
+        self._rooms.give(node, spare.group, spare.task.devices)
+        return True
