@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -140,6 +141,21 @@ def test_several_servers_may_upgrade_at_once(empty_url):
         for store in several.map(lambda _: Store.open(empty_url), range(4)):
             assert store.check() == []
             store.close()
+
+
+def _journal_of(url):
+    engine = engine_for(read_url(url))
+    with closing(engine.raw_connection()) as connection:
+        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+    engine.dispose()
+    return journal
+
+
+def test_several_processes_may_make_the_same_file_at_once(tmp_path):
+    # Which of them finds another in the middle of it is chance: on files by the hundred somebody does.
+    urls = [f"sqlite:///{tmp_path}/{name}.db" for name in range(400) for _ in range(8)]
+    with ProcessPoolExecutor(8, mp_context=multiprocessing.get_context("spawn")) as several:
+        assert set(several.map(_journal_of, urls)) == {"wal"}
 
 
 def test_who_does_not_want_to_upgrade_is_told_what_is_there(empty_url, engine):

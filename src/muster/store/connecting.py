@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from muster.store.errors import StoreDown
 
 ALLOWED = "sqlite:///path/to/muster.db or postgresql://user:password@host:port/database"
 BUSY_S = 30  # how long to wait for another process that writes to the same SQLite file
+BUSY_PAUSE_S = 0.01
 CONNECT_S = 10
 STATEMENT_S = 120
 _WRITES = "muster_writes"
@@ -95,8 +97,8 @@ def _sqlite_engine(url: URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def tell(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # transactions begin where we say so, below
+        _write_ahead(connection)
         for pragma in (
-            "journal_mode = WAL",
             "synchronous = FULL",
             "temp_store = MEMORY",
             "cache_size = -32768",  # KiB
@@ -110,6 +112,22 @@ def _sqlite_engine(url: URL) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch the database to a write-ahead log, if it is not there yet.
+
+    SQLite does not wait as told here: who switches while another does is refused at once.
+    """
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as err:
+            if err.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(BUSY_PAUSE_S)
 
 
 def _postgresql_engine(url: URL) -> sa.Engine:
@@ -135,9 +153,14 @@ def _postgresql_engine(url: URL) -> sa.Engine:
 
 
 def _make_private(path: Path) -> None:
-    """The file is made for its owner alone: it holds what users submitted, and hashes of tokens."""
+    """The file is made for its owner alone: it holds what users submitted, and hashes of tokens.
+
+    One that is there is left alone: closing it here would drop the locks that others in this process hold on it.
+    """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
     except OSError as err:
         raise StoreDown(f"cannot open {path}: {err.strerror}") from err
 
