@@ -7,12 +7,14 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
+from unittest.mock import patch
 
 from effort import a_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import EVERYTHING, scenarios
 
+from muster.engine import lines as offering_lines
 from muster.engine import plan
 from muster.model.fleet import Fleet
 from muster.model.plan import Plan
@@ -94,6 +96,14 @@ def test_property_skipping_turns_that_decide_nothing_changes_no_byte(scenario: S
 @given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
 def test_property_skipping_turns_that_decide_nothing_changes_no_estimate(scenario: Scenario) -> None:
     assert log_of(scenario) == log_of(scenario, skips_turns=False)
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(scenarios(replace(EVERYTHING, turns_ms=(1000, 2000, 5000))))
+def test_property_lanes_that_stand_as_they_stood_before_offer_the_same(scenario: Scenario) -> None:
+    with patch.object(offering_lines, "_WORTH_KEEPING", 0):  # else only where there are many lanes
+        as_before = log_of(scenario, estimates=False)
+    assert as_before == log_of(scenario, estimates=False)
 
 
 def happenings_of(scenario: Scenario, **how: bool) -> list[str]:

@@ -25,6 +25,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
 _MOST_MADE = 4096  # jobs that are kept as they came: a million are not
+_MOST_MOVED = 1 << 16  # lanes, before it is not worth to know which
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 
 
@@ -38,6 +39,14 @@ class Rest(NamedTuple):
     after: tuple[After, ...]
     level: int
     freezing_ms: int
+
+
+class LineUp(NamedTuple):
+    """How the lanes of a pool stood in line when a turn began, by which rules, after how many of them moved."""
+
+    how: Hashable
+    since: int
+    lines: tuple[Ints, ...]
 
 
 class Lined:
@@ -81,14 +90,15 @@ class Lined:
         self._run: tuple[int, int, NameKey, int] = (NONE, NONE, name_key(""), 0)  # who came in order last, and its rank
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
-        self._lined_up: tuple[int, dict[Hashable, tuple[Ints, ...]]] = (NONE, {})
+        self._line_ups: dict[Hashable, LineUp] = {}
+        self._moved: list[int] = []  # lanes with another first job, one after the other
 
     def queue_number(self, name: str) -> int:
         """The number of a queue, a new one if it had none."""
         number = self.queues.number(name)
         while number >= len(self._heads):
             self._heads.grow()
-            self._lined_up = (NONE, {})  # a queue without jobs has its place in line too
+            self._forget_line_ups()  # a queue without jobs has its place in line too
         return number
 
     def add(self, job: Job) -> None:
@@ -188,6 +198,8 @@ class Lined:
                 rows["next"][one], rows["previous"][following] = following, one
             before, first, last = NONE, both[0], both[-1]
             rows["next"][last] = rows["previous"][first] = NONE
+        if before == NONE:
+            self._note_moved(lane)
         (rows["next"] if before != NONE else lanes["first"])[before if before != NONE else lane] = first
         rows["previous"][first] = before
         lanes["last"][lane] = last
@@ -199,6 +211,8 @@ class Lined:
         self._left.append((row, job_id))
         rows, lanes = self._rows.cells, self._lanes.cells
         lane, previous, following = rows["lane"][row], rows["previous"][row], rows["next"][row]
+        if previous == NONE:
+            self._note_moved(lane)
         (rows["next"] if previous != NONE else lanes["first"])[previous if previous != NONE else lane] = following
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
         self.ids[row] = None
@@ -210,6 +224,17 @@ class Lined:
         if not lanes["count"][lane]:
             self._close(lane)
 
+    def _note_moved(self, lane: int) -> None:
+        """The lane has another first job than before."""
+        if self._line_ups:
+            self._moved.append(lane)
+            if len(self._moved) > _MOST_MOVED:
+                self._forget_line_ups()
+
+    def _forget_line_ups(self) -> None:
+        self._line_ups.clear()
+        self._moved.clear()
+
     def _count(self, profile: int, change: int) -> None:
         """So many more (or, below zero, less) wait with a profile."""
         waiting = self._waiting.cells["count"]
@@ -220,7 +245,7 @@ class Lined:
 
     def rank_those_of(self, submit_ms: int) -> None:
         """Work out the order, by number and name, of all jobs submitted at one moment."""
-        self._lined_up = (NONE, {})
+        self._forget_line_ups()
         rows = np.flatnonzero(self._rows.array("submit")[: len(self._rows)] == submit_ms).tolist()
         numbers = self._rows.cells["number"]
         found = [(numbers[row], name_key(job_id), row) for row in rows if (job_id := self.ids[row]) is not None]
@@ -268,6 +293,8 @@ class Lined:
         rows, lanes = self._rows.cells, self._lanes.cells
         following = rows["next"][before] if before != NONE else lanes["first"][lane]
         rows["previous"][row], rows["next"][row] = before, following
+        if before == NONE:
+            self._note_moved(lane)
         (rows["next"] if before != NONE else lanes["first"])[before if before != NONE else lane] = row
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = row
         lanes["count"][lane] += 1
@@ -280,6 +307,7 @@ class Lined:
         key = (queue, profile, *self._apart(job))
         if key in self._lane_of:
             return self._lane_of[key]
+        self._forget_line_ups()  # it has no place in them
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
         lanes = self._lanes.cells
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile

@@ -287,29 +287,33 @@ class Lines:
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
         self.lines.passed_usage[:] = 0
-        if self._is_as_found:
-            self._is_as_found = False
-            self._line_up_as_before()
-        else:
-            self._line_up()
+        self._line_up_as_before() if len(self.lines.heap) >= _WORTH_KEEPING else self._line_up()
+        self._is_as_found = False
 
     def _line_up_as_before(self) -> None:
-        """Line up all lanes; if nobody came or went since the last turn, they stand as they stood then."""
-        if len(self.lines.heap) < _WORTH_KEEPING:
-            self._line_up()
-            return
+        """Line up all lanes: as they stood when this turn or one before began, but for those whose first job left."""
         columns, how = tuple(getattr(self.lines, name) for name in _LINED_UP), self._how()
-        known = self._roll.lined_up(how)
+        known = self._roll.lined_up(self._whose, how)
         if known is None:
             self._line_up()
-            self._roll.line_up(how, tuple(column.copy() for column in columns))
         else:
-            for column, kept in zip(columns, known, strict=True):
+            for column, kept in zip(columns, known[0], strict=True):
                 column[:] = kept
+            self._catch_up(known[1])
+        if self._is_as_found and (known is None or len(known[1])):
+            self._roll.line_up(self._whose, how, tuple(column.copy() for column in columns))
+
+    def _catch_up(self, moved: Ints) -> None:
+        """Of these lanes, and of those whose first job is out by now, others come first."""
+        has_moved = np.zeros(len(self.lines.heap), np.uint8)
+        has_moved[moved] = 1
+        self.lines.tie[0] = NONE
+        self._face(offering.catch_up)(self.columns, self.lines, self.limits, self.shapes, self.rules, has_moved)
+        self.untie()
 
     def _how(self) -> Hashable:
-        """All that decides how lanes stand in line, beside who stands in them."""
-        return (self.rules.profiles_deep, self._whose, self.rules.mark)
+        """What decides how lanes stand in line, beside whose they are and who stands in them."""
+        return (self.rules.profiles_deep, self.rules.mark)
 
     def _line_up(self) -> None:
         self.lines.tie[0] = NONE

@@ -79,15 +79,6 @@ class Present:
         columns = [table.cells[column, :size] for _, table, size in self._parts()]
         return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
-    @cached_property
-    def _alive(self) -> Flags:
-        """Which rows are in use."""
-        alive = self._whole(runs.MANY) > 0
-        if self._are_here is not None:
-            alive[: self._base] &= self._are_here
-        alive[list(self._gone)] = False
-        return alive
-
     def known(self, what: Hashable, work_out: Callable[[], tuple[T, int]]) -> T:
         """What was worked out for the attempts of this part before, if nobody came or went since; else anew."""
         return self.resident.known((what, self.fleet.pool.name, self._epoch), self.now_ms, work_out)

@@ -17,7 +17,7 @@ import numpy as np
 from muster.engine.carried import Carried
 from muster.engine.columns import Columns, Sight
 from muster.engine.kernels.filling import Roll as RollColumns
-from muster.engine.lined import Lined, Rest
+from muster.engine.lined import Lined, LineUp, Rest
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE
 from muster.model.jobs import Job
@@ -28,6 +28,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 
 _LOOKS = 64
 _ASKED = 256  # names at most of which most nobody needs any more
+_LINE_UPS = 64  # at most: of so many pools
 _LEFT = 1 << 16  # so many are remembered for those who have not read yet
 
 
@@ -101,7 +102,7 @@ class Roll(Lined):
         other.__dict__.update(
             {name: part.copy() if hasattr(part, "copy") else part for name, part in self.__dict__.items()}
         )
-        other._shapes, other._lined_up, other._asked, other._left = None, (NONE, {}), [], []
+        other._shapes, other._line_ups, other._moved, other._asked, other._left = None, {}, [], [], []
         other.carried, other._columns = Carried(), None
         return other
 
@@ -216,16 +217,19 @@ class Roll(Lined):
                 _ = names.ids
             self._asked, self._left = [], []
 
-    def lined_up(self, how: Hashable) -> tuple[Ints, ...] | None:
-        """How lanes stood in line when a turn began, if nothing has changed since; not to be changed."""
-        version, known = self._lined_up
-        return known.get(how) if version == self.version else None
+    def lined_up(self, whose: Hashable, how: Hashable) -> tuple[tuple[Ints, ...], Ints] | None:
+        """How lanes stood in line when a turn began, not to be changed; and which have another first job since."""
+        known = self._line_ups.get(whose)
+        if known is None or known.how != how:
+            return None
+        return known.lines, np.array(self._moved[known.since :], np.int64)
 
-    def line_up(self, how: Hashable, lines: tuple[Ints, ...]) -> None:
+    def line_up(self, whose: Hashable, how: Hashable, lines: tuple[Ints, ...]) -> None:
         """This is how lanes stand in line when a turn begins."""
-        if self._lined_up[0] != self.version:
-            self._lined_up = (self.version, {})
-        self._lined_up[1][how] = lines
+        self._line_ups.pop(whose, None)
+        if not self._line_ups or len(self._line_ups) >= _LINE_UPS:
+            self._forget_line_ups()
+        self._line_ups[whose] = LineUp(how, len(self._moved), lines)
 
     def lanes_in(self, rows: Ints) -> Ints:
         """The lanes that rows stand in."""

@@ -20,14 +20,15 @@ from muster.engine.numbers import Numbers
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints
 from muster.model.fleet import Fleet
-from muster.model.jobs import Running
+from muster.model.jobs import NEVER_MS, Running
 from muster.model.names import name_mark
 from muster.model.snapshot import Snapshot
 
-QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, LIFETIME, PROTECTED, SURPLUS, MARK = range(11)
+QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, EXPIRES, PROTECTED, SURPLUS, MARK = range(11)
 FIRST, MANY, COLUMNS = 11, 12, 13
-"""Columns of an attempt. END is NEVER_MS and LIFETIME -1 where nobody stated any; SURPLUS: it has tasks above min; MARK
-tells it from others; its tasks are the MANY from FIRST on. A row of no tasks is empty."""
+"""Columns of an attempt. END is NEVER_MS where nobody stated any; EXPIRES: from when on it may be evicted, NEVER_MS if
+it has no lifetime; it is safe while it is PROTECTED; SURPLUS: it has tasks above min; MARK tells it from others; its
+tasks are the MANY from FIRST on. A row of no tasks is empty, and protected for ever."""
 
 GROUP, NODE, DEVICES, ABOVE, TASK_COLUMNS = range(5)
 """Columns of a task: its group's place in the profile, its node, its devices as bits; if it is above min, its place
@@ -36,6 +37,12 @@ GROUP, NODE, DEVICES, ABOVE, TASK_COLUMNS = range(5)
 _ROOM = 16  # rows at first
 
 T = TypeVar("T")
+
+
+def expires_ms(run: Running) -> int:
+    """From when on an attempt may be evicted; NEVER_MS if it has no lifetime."""
+    lifetime_ms = run.job.lifetime_ms
+    return NEVER_MS if lifetime_ms is None else max(run.started_ms + lifetime_ms, run.safe_until_ms)
 
 
 class RunTable:
@@ -103,6 +110,7 @@ class RunTable:
         self._free_rows.append(row)
         self._gangs -= many != 1
         self.cells[MANY, row] = 0
+        self.cells[EXPIRES:SURPLUS, row] = NEVER_MS
         self.who[row] = None
         self.overtook.pop(row, None)
         self.preempted_by.pop(row, None)
@@ -237,7 +245,7 @@ class Runs:
             job.priority,
             run.started_ms,
             run.end_ms,
-            -1 if job.lifetime_ms is None else job.lifetime_ms,
+            expires_ms(run),
             run.safe_until_ms,
             int(bool(surplus)),
             name_mark(job.id),

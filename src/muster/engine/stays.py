@@ -73,7 +73,7 @@ class Givers(NamedTuple):
     lowest_priority: Ints
 
 
-_WORKED_OUT = ("ends", "_expiring", "_alive", "givers", "_giving", "_gives", "movable", "lowest_class")
+_WORKED_OUT = ("ends", "_expiring", "givers", "_giving", "_gives", "movable", "lowest_class")
 
 
 class Stays(Present):
@@ -84,7 +84,7 @@ class Stays(Present):
         other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves, other._found_on = self.epoch, self.moves, self._found_on
-        kept = ("ends", "_expiring", "_giving", "movable", "lowest_class", "_gave_way")
+        kept = ("ends", "_expiring", "_residents_expiring", "_giving", "movable", "lowest_class", "_gave_way")
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
@@ -117,7 +117,8 @@ class Stays(Present):
         cells[runs.CLASS], cells[runs.PRIORITY] = columns.lane_class[lanes], columns.lane_priority[lanes]
         cells[runs.STARTED] = self.now_ms
         cells[runs.END] = np.where(known == NONE, NEVER_MS, self.now_ms + known)
-        cells[runs.LIFETIME] = columns.lifetime[started.rows]
+        lifetime = columns.lifetime[started.rows]
+        cells[runs.EXPIRES] = np.where(lifetime == NONE, NEVER_MS, self.now_ms + lifetime)
         cells[runs.FIRST] = started.first_task
         cells[runs.MANY] = started.many_tasks()
         tasks = np.zeros((len(started.tasks), runs.TASK_COLUMNS), np.int64)
@@ -150,7 +151,7 @@ class Stays(Present):
     def _forget_ends(self) -> None:
         """Someone starts, who gives way to nobody now, or leaves: the givers need no new look."""
         self.moves += 1
-        for name in ("ends", "_expiring", "_alive"):
+        for name in ("ends", "_expiring"):
             self.__dict__.pop(name, None)
 
     # -- ends ------------------------------------------------------------------------------------------
@@ -236,17 +237,29 @@ class Stays(Present):
     @cached_property
     def _expiring(self) -> tuple[Ints, Ints]:
         """The places among the ends of those of unknown end whose lifetime is over before our guess, and when."""
-        rows, moments, stated = self.ends
-        places = (~stated).nonzero()[0]
-        places = places[self.column(runs.LIFETIME, rows[places]) >= 0]
+        if self._gone:
+            return self._expiring_of(self.ends, 0)
+        if not self.fresh.size:
+            return self._residents_expiring
+        known = self._residents_expiring
+        fresh = self._expiring_of(self.ends, len(self._resident_ends[0].rows))
+        return np.concatenate((known[0], fresh[0])), np.concatenate((known[1], fresh[1]))
+
+    @cached_property
+    def _residents_expiring(self) -> tuple[Ints, Ints]:
+        return self._expiring_of(self._resident_ends[0], 0)
+
+    def _expiring_of(self, ends: Ends, first: int) -> tuple[Ints, Ints]:
+        """The same of those from some place on."""
+        rows, moments, stated = ends
+        places = (~stated[first:]).nonzero()[0] + first
         expiry = self.expiries(rows[places])
         is_sooner = (expiry > self.now_ms) & (expiry < moments[places])
         return places[is_sooner], expiry[is_sooner]
 
     def expiries(self, rows: Ints) -> Ints:
-        """From when on those in these rows may be evicted; they have lifetimes."""
-        expired: Ints = self.column(runs.STARTED, rows) + self.column(runs.LIFETIME, rows)
-        return np.maximum(expired, self.column(runs.PROTECTED, rows))
+        """From when on those in these rows may be evicted."""
+        return self.column(runs.EXPIRES, rows)
 
     def _is_within(self, rights: Rights | None, rows: Ints) -> Flags:
         if rights is None:
@@ -335,9 +348,9 @@ class Stays(Present):
 
     def _who_gives(self) -> Flags:
         """Of which rows anything could be evicted now for fairness, if someone has a right to it."""
-        lifetime, started = self._whole(runs.LIFETIME), self._whole(runs.STARTED)
-        is_expired = (lifetime >= 0) & (started + lifetime <= self.now_ms)
-        gives: Flags = (is_expired | (self._whole(runs.SURPLUS) > 0)) & self._alive & self._unsafe(self._parts())
+        has_part = (self._whole(runs.EXPIRES) <= self.now_ms) | (self._whole(runs.SURPLUS) > 0)
+        gives: Flags = has_part & self._unsafe(self._parts())
+        gives[list(self._gone)] = False
         return gives
 
     @cached_property
@@ -353,11 +366,11 @@ class Stays(Present):
 
     def _unsafe(self, parts: Iterable[tuple[int, RunTable, int]]) -> Flags:
         """Which rows are not safe; at the very moment it started everyone is: that would only be a start too many."""
-        found = [np.zeros(0, np.bool_)]
+        found = []
         for _, table, size in parts:
-            started, protected, many = (table.cells[it, :size] for it in (runs.STARTED, runs.PROTECTED, runs.MANY))
-            found.append((many > 0) & (protected <= self.now_ms) & (started != self.now_ms))
-        unsafe = np.concatenate(found)
+            started, protected = table.cells[runs.STARTED, :size], table.cells[runs.PROTECTED, :size]
+            found.append((protected <= self.now_ms) & (started != self.now_ms))
+        unsafe = found[0] if len(found) == 1 else np.concatenate(found)
         if self._are_here is not None:
             unsafe[: self._base] &= self._are_here
             unsafe[self._astride] = False  # what goes whole must be ours as a whole
@@ -449,17 +462,14 @@ class Stays(Present):
         return self.known("outlived", self._outlived_and_until)
 
     def _outlived_and_until(self) -> tuple[list[int], int]:
-        cells = self.resident.table.cells[:, : self._base]
-        lifetime, protected, alive = cells[runs.LIFETIME], cells[runs.PROTECTED], cells[runs.MANY] > 0
-        if self._are_here is not None:
-            alive &= self._are_here
-        outlived = np.maximum(cells[runs.STARTED] + lifetime, protected)
-        is_ahead = alive & (protected > self.now_ms), alive & (lifetime >= 0) & (outlived > self.now_ms)
-        # Quicker than a minimum where something holds.
-        first = [
-            int(np.where(when, it, NEVER_MS).min(initial=NEVER_MS))
-            for it, when in zip((protected, outlived), is_ahead, strict=True)
-        ]
+        first = []
+        for column in (runs.PROTECTED, runs.EXPIRES):
+            until_ms = self.resident.table.cells[column, : self._base]
+            is_ahead = until_ms > self.now_ms
+            if self._are_here is not None:
+                is_ahead &= self._are_here
+            # Quicker than a minimum where something holds.
+            first.append(int(np.where(is_ahead, until_ms, NEVER_MS).min(initial=NEVER_MS)))
         moments = [moment_ms for moment_ms in first if moment_ms < NEVER_MS]
         return moments, min(moments, default=NEVER_MS)
 

@@ -6,7 +6,7 @@ Whom a limit holds back, and who was set aside with others of its profile, is pa
 
 from __future__ import annotations
 
-from muster.engine.kernels.filling import NOBODY, NONE, Limits, Lines, Roll, Rules, Shapes
+from muster.engine.kernels.filling import NOBODY, NONE, Flags, Limits, Lines, Roll, Rules, Shapes
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.scoring import score
 
@@ -28,6 +28,28 @@ def open_lines(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: 
             lane = roll.lane_next[lane]
         lines.many[queue] = at - lines.begin[queue]
         heapify(roll, lines, shapes, rules, queue)
+
+
+@kernel
+def catch_up(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rules, has_moved: Flags) -> None:
+    """The lanes stand as they stood before: look again at those that moved, or whose next job is out."""
+    for queue in range(len(lines.begin)):
+        begin, kept, is_as_before = lines.begin[queue], 0, True
+        for place in range(begin, begin + lines.many[queue]):
+            lane = lines.heap[place]
+            if has_moved[lane] or lines.out[lines.cursor[lane]]:
+                is_as_before = False
+                if has_moved[lane]:
+                    lines.cursor[lane] = lines.first[lane]
+                lines.cursor[lane] = advance(roll, lines, limits, shapes, rules, lane)
+                if lines.cursor[lane] == NONE:
+                    continue
+                look_up_next(roll, lines, shapes, rules, lane)
+            lines.heap[begin + kept] = lane
+            kept += 1
+        if not is_as_before:
+            lines.many[queue] = kept
+            make_heap(lines, queue)
 
 
 @kernel
@@ -126,6 +148,12 @@ def heapify(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, queue: int) 
     """Make a heap of a queue's lanes."""
     for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
         look_up_next(roll, lines, shapes, rules, lines.heap[place])
+    make_heap(lines, queue)
+
+
+@kernel
+def make_heap(lines: Lines, queue: int) -> None:
+    """Put a queue's lanes in the order of a heap, by what is known of their next jobs."""
     for place in range(lines.many[queue] // 2 - 1, -1, -1):
         sift_down(lines, queue, place)
 
