@@ -18,6 +18,7 @@ from muster.engine.lower import Lower, Search
 from muster.engine.offers import NO_CEILINGS, ceilings_of, leavers_of, offers_of, until_of
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
+from muster.engine.scarcity import Scarcity
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Taken, Taking
@@ -25,7 +26,7 @@ from muster.engine.victims import Claims, Unit, by_run, victims
 from muster.engine.waiting import Blocked
 from muster.engine.walls import Walls
 from muster.engine.without import ByRight, Without, are_odd, is_room_left, span_without
-from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running
+from muster.model.jobs import NEVER_MS, Job, Pending, Profile, Reservation, Running, TaskGroup
 from muster.model.policy import Preemption
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
@@ -61,8 +62,7 @@ class Finder:
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
         self._in_vain = 0
-        self._moves = 0
-        self._blocks: dict[Profile, tuple[str, int]] = {}  # the resource that blocks it, and until how many moves
+        self._scarcity = Scarcity()
         self._taking = Taking(ledger)
         self._walls = Walls(snapshot.eviction_limits)
         self._lower = Lower(snapshot.budgets, self._walls)
@@ -81,10 +81,21 @@ class Finder:
     def evicted(self, tasks: int) -> None:
         """Someone gave way, with so many tasks: profiles that found no room may find some."""
         self._evicted += 1
-        self._moves += tasks
+        self._scarcity.moved(tasks)
         self._full.clear()
         self._short.clear()
         self._vain.clear()
+
+    def withheld(self) -> None:
+        """More or less room is kept from everyone than before: nobody knows what that means for whom."""
+        self._full.clear()
+        self._vain.clear()
+        self.grew()
+
+    def grew(self) -> None:
+        """Those who run took room: there is less of it for others."""
+        self._scarcity.forget()
+        self._short.clear()
 
     def note_full(self, profile: Profile) -> None:
         """There is no room for the profile, promised or not."""
@@ -97,7 +108,7 @@ class Finder:
 
     def started(self, tasks: int) -> None:
         """Someone took room with so many tasks: what others lack is to be worked out anew."""
-        self._moves += tasks
+        self._scarcity.moved(tasks)
         self._short.clear()
 
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
@@ -330,23 +341,23 @@ class Finder:
         profile = job.profile
         if profile not in self._full:
             placer = Placer(self.horizon.span_from_now(job))
-            return _resource(max((placer.shortage(profile, it) for it in clusters), key=lambda it: it.placed))
+            shortage = max((placer.shortage(profile, it) for it in clusters), key=lambda it: it.placed)
+            return _resource(shortage.group, shortage.dimension)
         known = self.known_scarce(profile)
         if known is None:
             shortage = self.shortage(profile)
-            known = _resource(shortage)
+            known = _resource(shortage.group, shortage.dimension)
             if len(clusters) == len(profile.groups) == 1:
-                # A task that moves changes one node, and the lead by two at most; so do those placed to find out.
-                self._blocks[profile] = (known, self._moves + (shortage.lead - 1) // 2 - 2 * profile.tasks_min)
+                self._scarcity.note(shortage, clusters[0])
         return known
 
     def known_scarce(self, profile: Profile) -> str | None:
         """The resource that blocks such a head, if that was worked out as things stand."""
-        resource, until = self._blocks.get(profile, ("", -1))
-        if self._moves <= until:
-            return resource
+        clusters = self.fleet.candidates(profile)
+        if len(clusters) == len(profile.groups) == 1 and (name := self._scarcity.of(profile, clusters[0])) is not None:
+            return _resource(profile.groups[0], name)
         known = self._short.get(profile)
-        return None if known is None else _resource(known)
+        return None if known is None else _resource(known.group, known.dimension)
 
     def _needed(self, job: Job, tasks: Tasks, units: list[Unit]) -> list[Unit]:
         """The units that must go for these very tasks; another placement may have needed others."""
@@ -412,9 +423,9 @@ def _gone(units: Iterable[Unit]) -> list[tuple[Running, Tasks]]:
     return [(unit.run, unit.tasks) for unit in by_run(units)]
 
 
-def _resource(shortage: Shortage) -> str:
+def _resource(group: TaskGroup, dimension: str) -> str:
     """What is short; for want of whole nodes or closeness, the dearest that is asked for."""
-    asks = shortage.group.request.resources
-    if asks.get(shortage.dimension):
-        return shortage.dimension
+    asks = group.request.resources
+    if asks.get(dimension):
+        return dimension
     return GPU if asks.get(GPU) else CPU

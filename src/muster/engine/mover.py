@@ -66,7 +66,7 @@ class Mover:
             overtook=(),
         )
         finder.horizon.stays.start(new)
-        finder.evicted(len(tasks))
+        finder.evicted(2 * len(tasks))  # each leaves one node for another
         minutes.act(Move(run.job.id, new.attempt, cluster, tasks, run.charge))
         minutes.moved(run.job.id, Started(cluster=cluster, tasks=tasks))
 

@@ -28,14 +28,16 @@ from muster.model.resources import GPU
 
 step = sets.step
 
+WHOLE_NODE = "wholeNode"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
     """Why a job does not fit: `dimension` is short on `short` of the `matching` nodes.
 
     `placed` of the `needed` tasks found room. A dimension is a resource, or what else stood in the way:
-    nodeSelector, affinity, taint, cordoned, wholeNode, topology, nodes or clusters (there are none). `lead`: on how
-    many more nodes it is short than any other.
+    nodeSelector, affinity, taint, cordoned, wholeNode, topology, nodes or clusters (there are none). `lacking`: on how
+    many nodes one more task lacks each resource, or a node for itself, if that is what stood in the way.
     """
 
     dimension: str
@@ -44,7 +46,7 @@ class Shortage:
     matching: int
     placed: int
     needed: int
-    lead: int = field(default=0, compare=False)
+    lacking: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 Tasks = tuple[Task, ...]
@@ -89,7 +91,7 @@ class Placer:
             placed += (count := self._place_group(group, cluster))
             if count < group.min:
                 break
-        dimension, short, matching, lead = self._short_of(group, cluster)
+        dimension, short, matching, lacking = self._short_of(group, cluster)
         self.span.undo(mark)
         return Shortage(
             dimension=dimension,
@@ -98,7 +100,7 @@ class Placer:
             matching=matching,
             placed=placed,
             needed=profile.tasks_min,
-            lead=lead,
+            lacking=lacking,
         )
 
     def _place_group(self, group: TaskGroup, cluster: str) -> int:
@@ -108,22 +110,21 @@ class Placer:
         self.span.clear()
         return self.books.kernels.place_group(*cells, number, at, self.column, group.min)
 
-    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int, int, int]:
-        """What stands in the way of one more task as the span is now, on how many nodes, of how many, by what lead."""
+    def _short_of(self, group: TaskGroup, cluster: str) -> tuple[str, int, int, dict[str, int]]:
+        """What stands in the way of one more task as the span is now, on how many nodes, of how many; and what else."""
         number, at = self.grounds.group_number(group), self.grounds.cluster_number[cluster]
         counts, unknown = self.books.of([0] * (len(self.grounds.dims) + 2)), self.grounds.unknown(group.request)
         ground, books, _ = self.span.moments[0].cells()
         matching = self.books.kernels.count_lacking(ground, books, self.span.trial(0), number, at, self.column, counts)
         if not matching:
-            return (*self.grounds.refusal(cluster, group.constraint), 0, 0)
+            return (*self.grounds.refusal(cluster, group.constraint), 0, {})
         *by_dim, whole_node, nothing = (int(count) for count in counts)
         if nothing and not unknown:  # one more task would fit somewhere, only not close enough
-            return "topology", nothing, matching, 0
+            return "topology", nothing, matching, {}
         lacking = dict(zip(self.grounds.dims, by_dim, strict=True))
-        lacking |= {"wholeNode": whole_node} | dict.fromkeys(unknown, matching - whole_node)
+        lacking |= {WHOLE_NODE: whole_node} | dict.fromkeys(unknown, matching - whole_node)
         dimension = max(lacking, key=lambda name: (lacking[name], name == GPU, name))
-        short = lacking.pop(dimension)
-        return dimension, short, matching, short - max(lacking.values(), default=0)
+        return dimension, lacking[dimension], matching, lacking
 
 
 def tasks_of(grounds: Grounds, profile: Profile, numbers: list[list[int]]) -> Tasks:

@@ -434,7 +434,7 @@ class Turn:
         withheld = self.horizon.withheld
         is_moved = withheld is not None and withheld.keep()
         if is_moved:
-            self.finder.evicted(0)
+            self.finder.withheld()
             self.lines.forget_full()
         return bool(cuts) or is_moved
 
@@ -444,7 +444,7 @@ class Turn:
             is_anyone_left = self._waited > int(self.ledger.columns.starts.sum())
             with in_one_go():
                 self.finder.width.grow(self.horizon, anyone_waits=is_anyone_left or bool(self.minutes.evictions))
-            self.finder.started(0)  # what others lack has changed
+            self.finder.grew()
 
     def _shrink(self, cuts: Iterable[Cut]) -> None:
         """Tasks above min are given up: the rooms are written already."""
