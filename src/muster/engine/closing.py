@@ -8,7 +8,7 @@ from itertools import chain
 from muster.engine import waiting
 from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
-from muster.engine.rest import is_at_rest, refusals
+from muster.engine.rest import refusals
 from muster.engine.turn import Turn
 from muster.engine.wake import next_mark
 from muster.model.fleet import Fleet
@@ -36,7 +36,6 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         wake_ms=_first(chain(chain.from_iterable(wakes), marks)),
         waits_ms=_first(waits_ms for waits_ms, _ in wakes),
         runs_ms=_first(runs_ms for _, runs_ms in wakes),
-        is_at_rest=pooled is None and is_at_rest(turns[0]),
         refusals=refusals(turns[0]) if pooled is None else None,
     )
 

@@ -22,7 +22,7 @@ from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Givers, Started
-from muster.model.jobs import Job, Profile
+from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.policy import Policy
 
 _STARTS_PER_NODE = 8
@@ -334,6 +334,11 @@ class Lines:
         cursor = self.lines.cursor
         heads = cursor[(cursor != NONE) & (self.lines.order[:, _SUBMIT] <= moment_ms)]
         return [self._roll.job(row) for row in heads.tolist()]
+
+    def highest_class(self) -> int:
+        """The highest class of anyone who stood in line when the turn began."""
+        columns = self.columns
+        return int(columns.lane_class[columns.lane_count > 0].max(initial=-NEVER_MS))
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Refused:
     """Who would only wait. `full`: profiles for which there is no room, promised or not; `aside`: by queue and profile,
     how long one must be in the way to be set aside; `may_reserve`: whether CPU and GPU jobs may find a reservation that
-    is not taken for good."""
+    is not taken for good; `safe_from`: the highest class to whose jobs nobody gives way."""
 
     def __init__(
         self,
@@ -32,12 +32,14 @@ class Refused:
         full: Set[Profile],
         aside: Ints,
         may_reserve: Callable[[], tuple[bool, bool]],
+        safe_from: int,
     ) -> None:
         self._profiles = roll.profiles
         self._policy = policy
         self._full = full
         self._aside = aside
         self._look_up = may_reserve
+        self._safe_from = safe_from
         self._least: dict[int, int | None] = {}
 
     @cached_property
@@ -49,7 +51,9 @@ class Refused:
 
     def hold_for(self, job: Job) -> bool:
         """Whether the job would only wait."""
-        if job.profile not in self._profiles or self._may_reserve[job.profile.asks_gpu]:
+        if job.profile not in self._profiles or job.priority_class > self._safe_from:
+            return False
+        if self._may_reserve[job.profile.asks_gpu]:
             return False
         if job.profile in self._full:
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.engine.refusals import Refused
+from muster.model.jobs import NEVER_MS
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 
@@ -18,30 +19,30 @@ def has_settled(turn: Turn) -> bool:
     The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow decides
     who may start.
     """
-    if not _is_plain(turn):
+    if _safe_from(turn) is None:
         return False
     is_for_good = len(turn.pending) <= 1 and turn.pending.keys() == turn.horizon.promised.keys()
     return is_for_good and not (turn.heard_aged or turn.looked_in_vain or Reason.BUDGET in turn.round.reasons)
 
 
-def is_at_rest(turn: Turn) -> bool:
-    """Whether nothing is left to do until time wakes us, once what was decided is done.
+def _safe_from(turn: Turn) -> int | None:
+    """The highest class to whose jobs nobody gives way, if none of those who wait is above it; else None.
 
-    Who was sent back stands in line again a moment later.
+    Who runs stays as it is then until it ends: nobody moves, grows or shrinks either, and nobody borrows.
     """
-    return _is_plain(turn) and not turn.minutes.sent_back
-
-
-def _is_plain(turn: Turn) -> bool:
-    """Whether who runs stays as it is until it ends: nobody gives way, moves, grows or shrinks; and nobody borrows."""
-    policy = turn.policy
-    stays = policy.preemption is Preemption.OFF and policy.move_points is None and not turn.ledger.shapes.has_elastic
-    return stays and not turn.fleet.whole.pools
+    if turn.policy.move_points is not None or turn.ledger.shapes.has_elastic or turn.fleet.whole.pools:
+        return None
+    if turn.policy.preemption is Preemption.OFF:
+        return NEVER_MS
+    safe_from = turn.horizon.stays.safe_from()
+    return safe_from if safe_from is not None and turn.highest_class() <= safe_from else None
 
 
 def refusals(turn: Turn) -> Refused | None:
-    """Whom the turn would refuse, if that can be told: nobody gives way."""
-    if not is_at_rest(turn):
+    """Whom the turn would refuse, if it has come to rest: nothing is left to do until time wakes us, once what was
+    decided is done. Who was sent back stands in line again a moment later."""
+    safe_from = _safe_from(turn)
+    if safe_from is None or turn.minutes.sent_back:
         return None
 
     def may_reserve() -> tuple[bool, bool]:
@@ -51,4 +52,4 @@ def refusals(turn: Turn) -> Refused | None:
         cpu, gpu = turn.who_may_reserve()
         return bool(cpu), bool(gpu)
 
-    return Refused(turn.roll, turn.policy, turn.finder.full, turn.lines.lines.aside, may_reserve)
+    return Refused(turn.roll, turn.policy, turn.finder.full, turn.lines.lines.aside, may_reserve, safe_from)

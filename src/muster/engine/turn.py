@@ -126,6 +126,10 @@ class Turn:
         may_evict = is_on and bool(self.horizon.stays.givers.many.any())
         return has_promises or may_evict or self.heard_aged
 
+    def highest_class(self) -> int:
+        """The highest class of anyone who waits."""
+        return max((self.lines.highest_class(), *(it.job.priority_class for it in self.pending.values())))
+
     @property
     def horizon(self) -> Horizon:
         """The room now and at every promised moment."""

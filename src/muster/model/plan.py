@@ -245,8 +245,7 @@ class Plan:
 
     `wake_ms` is the first later moment at which time alone could change the decision. `waits_ms` counts only what
     could start or stop those who wait, `runs_ms` only widths and places of those who run, which may change for ever; so
-    may the order inside queues. `is_at_rest`: once its actions are
-    carried out there is nothing more to do until then.
+    may the order inside queues. `refusals`: who would only wait, if they came now.
     """
 
     now_ms: int
@@ -256,13 +255,17 @@ class Plan:
     wake_ms: int | None = None
     waits_ms: int | None = None
     runs_ms: int | None = None
-    is_at_rest: bool = field(default=False, repr=False, compare=False)
     refusals: Refusals | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether the turn changes nothing."""
         return not self.actions
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether, once its actions are carried out, nothing more is to do until it wakes."""
+        return self.refusals is not None
 
     def placed_by_queue(self) -> dict[str, int]:
         """How many jobs of each queue start."""
