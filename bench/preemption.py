@@ -22,13 +22,10 @@ MOST_S = 240  # of CPU in timed turns: then no further one is begun
 
 def preemption() -> str:
     """A full world, a queue with 20,000 jobs, and the turns after it came."""
-    size = scaled(Size())
+    size, new = scaled(Size()), scaled(Size(jobs=NEW_JOBS)).jobs
     warm_up()
-    run = carried_out(made_world(size))
-    settle(run, FIRST_MS + LATER_MS)
-    new = scaled(Size(jobs=NEW_JOBS)).jobs
-    _arrive(run, replace(size, jobs=new))
-    freeze_garbage()
+    _turns(_with_newcomer(Size(nodes=1000, jobs=30_000), NEW_JOBS))  # kernels that only take from others
+    run = _with_newcomer(size, new)
     turns = _turns(run)
     evicting = [turn for turn in turns if turn.evictions] or turns  # the others would flatter
     checked = hold_to_rules(turns[0].snapshot, turns[0].plan, "The first turn")
@@ -69,6 +66,15 @@ def preemption() -> str:
             checked,
         ]
     )
+
+
+def _with_newcomer(size: Size, new: int) -> Run:
+    """A full world to which a queue with so many jobs came."""
+    run = carried_out(made_world(size))
+    settle(run, FIRST_MS + LATER_MS)
+    _arrive(run, replace(size, jobs=new))
+    freeze_garbage()
+    return run
 
 
 def _arrive(run: Run, size: Size) -> None:

@@ -164,8 +164,14 @@ def turn_row(name: str, turns: Sequence[Turn]) -> Sequence[str]:
 
 
 def warm_up(kind: Kind = PLAIN) -> None:
-    """Plan a small world, so that kernels are compiled and loaded before anything is timed."""
-    _, seconds = timed(lambda: filled(built(Size(nodes=1000, jobs=30_000), kind), tries=1))
+    """Plan a small world, and go on with it for some turns, so that kernels are loaded before anything is timed."""
+
+    def live() -> None:
+        state = built(Size(nodes=1000, jobs=30_000), kind)
+        filled(state, tries=1)
+        list(churn_turns(carried_out(state), Random(0)))
+
+    _, seconds = timed(live)
     tell(f"kernels are loaded ({seconds:.0f} s)")
 
 

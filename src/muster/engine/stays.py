@@ -84,7 +84,7 @@ class Stays(Present):
         other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves, other._found_on = self.epoch, self.moves, self._found_on
-        kept = ("ends", "_expiring", "_residents_expiring", "_giving", "movable", "lowest_class", "_gave_way")
+        kept = ("ends", "_expiring", "_giving", "movable", "lowest_class", "_gave_way")
         other.__dict__.update({name: part for name, part in self.__dict__.items() if name in kept})
         if "givers" in self.__dict__:
             other.givers = Givers(*(column.copy() for column in self.givers))
@@ -188,9 +188,14 @@ class Stays(Present):
 
     def _ends_and_until(self) -> tuple[tuple[Ends, int], int]:
         """The same, and until when it holds: guesses move on, and who overruns is guessed."""
-        ends, step_ms = self._ends_of(self.resident.table, self.residents), self.policy.reestimate_ms
+        ends = self._ends_of(self.resident.table, self.residents)
         first_ms = _first_stated(ends)
-        return (ends, first_ms), min(self.now_ms - self.now_ms % step_ms + step_ms, first_ms)
+        return (ends, first_ms), self._until(first_ms)
+
+    def _until(self, first_ms: int) -> int:
+        """Until when guesses stay as they are, or that end is stated."""
+        step_ms = self.policy.reestimate_ms
+        return min(self.now_ms - self.now_ms % step_ms + step_ms, first_ms)
 
     def _ends_of(self, table: RunTable, rows: Ints) -> Ends:
         """When those in these rows of a table are taken to leave.
@@ -245,9 +250,14 @@ class Stays(Present):
         fresh = self._expiring_of(self.ends, len(self._resident_ends[0].rows))
         return np.concatenate((known[0], fresh[0])), np.concatenate((known[1], fresh[1]))
 
-    @cached_property
+    @property
     def _residents_expiring(self) -> tuple[Ints, Ints]:
-        return self._expiring_of(self._resident_ends[0], 0)
+        how = ("expiring", self.policy.reestimate_ms, self.policy.unknown_end_ms)
+        return self.known(how, self._expiring_and_until)
+
+    def _expiring_and_until(self) -> tuple[tuple[Ints, Ints], int]:
+        places, expiry = self._expiring_of(self._resident_ends[0], 0)
+        return (places, expiry), min(self._until(self._resident_ends[1]), int(expiry.min(initial=NEVER_MS)))
 
     def _expiring_of(self, ends: Ends, first: int) -> tuple[Ints, Ints]:
         """The same of those from some place on."""
