@@ -18,6 +18,7 @@ import numpy as np
 
 from muster.engine import runs
 from muster.engine.elastic.withholding import Withheld
+from muster.engine.ends import Ends, RightsOf
 from muster.engine.floor import Floor
 from muster.engine.keeping import Keeper, Promised, SpareOn
 from muster.engine.kernels import Face
@@ -27,7 +28,7 @@ from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
 from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.stays import Ends, RightsOf, Stays
+from muster.engine.stays import Stays
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task
 from muster.model.snapshot import Snapshot

@@ -22,6 +22,7 @@ from functools import cache
 
 from muster.engine import waiting
 from muster.engine.elastic.width import Cut
+from muster.engine.ends import Rights
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
@@ -36,7 +37,7 @@ from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
 from muster.engine.rest import has_settled
-from muster.engine.stays import Rights, Started, Stays
+from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
