@@ -287,7 +287,10 @@ class Lines:
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
         self.lines.passed_usage[:] = 0
-        self._line_up_as_before() if len(self.lines.heap) >= _WORTH_KEEPING else self._line_up()
+        if len(self.lines.heap) < _WORTH_KEEPING:
+            self._line_up()
+        else:
+            self._line_up_as_before()
         self._is_as_found = False
 
     def _line_up_as_before(self) -> None:

@@ -31,8 +31,13 @@ class Scarcity:
         self._known.clear()
 
     def note(self, shortage: Shortage, cluster: str) -> None:
-        """This was counted, with some tasks placed to find out."""
-        for name, amount in _asked(shortage.group) if shortage.lacking else ():
+        """This was counted, with some tasks placed to find out.
+
+        Not for tasks that keep close together: before they lack anything else they may lack that.
+        """
+        if shortage.group.is_close or not shortage.lacking:
+            return
+        for name, amount in _asked(shortage.group):
             counts = self._known.setdefault(_kind(shortage.group, cluster, name), _Counts())
             counts.note(amount, shortage.lacking[name], self._moves - shortage.placed)
 
@@ -40,7 +45,7 @@ class Scarcity:
         """What a profile of one group, for which there is no room, lacks on most nodes; None if that is not certain."""
         group, bounds = profile.groups[0], []
         for name, amount in _asked(group):
-            if (counts := self._known.get(_kind(group, cluster, name))) is None:
+            if group.is_close or (counts := self._known.get(_kind(group, cluster, name))) is None:
                 return None
             at_least, at_most = counts.bounds(amount, self._moves + profile.tasks_min - 1)
             bounds.append((at_least, at_most, name))
@@ -87,5 +92,5 @@ def _asked(group: TaskGroup) -> Iterable[tuple[str, int]]:
 def _kind(group: TaskGroup, cluster: str, name: str) -> Hashable:
     """Plain amounts are lacked on the same nodes by whoever asks for them, and may go to the same nodes."""
     request = group.request
-    is_plain = not (request.whole_node or request.gpus or group.is_close)
+    is_plain = not (request.whole_node or request.gpus)
     return (cluster, name, group.constraint if is_plain else group)
