@@ -62,7 +62,7 @@ class Finder:
         self._short: dict[Profile, Shortage] = {}
         self._evicted = 0
         self._in_vain = 0
-        self._scarcity = Scarcity()
+        self._scarcity = Scarcity(keeps_cores=self.policy.cores_per_gpu > 0)
         self._taking = Taking(ledger)
         self._walls = Walls(snapshot.eviction_limits)
         self._lower = Lower(snapshot.budgets, self._walls)

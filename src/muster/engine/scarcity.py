@@ -18,7 +18,8 @@ from muster.model.jobs import Profile, TaskGroup
 class Scarcity:
     """Counts of nodes on which tasks lack something, and how far rooms may have moved since."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_cores: bool) -> None:
+        self._keeps_cores = keeps_cores  # for idle GPUs: then it depends on all a task asks for whether it lacks cores
         self._moves = 0
         self._known: dict[Hashable, _Counts] = {}
 
@@ -38,20 +39,25 @@ class Scarcity:
         if shortage.group.is_close or not shortage.lacking:
             return
         for name, amount in _asked(shortage.group):
-            counts = self._known.setdefault(_kind(shortage.group, cluster, name), _Counts())
+            counts = self._known.setdefault(self._kind(shortage.group, cluster, name), _Counts())
             counts.note(amount, shortage.lacking[name], self._moves - shortage.placed)
 
     def of(self, profile: Profile, cluster: str) -> str | None:
         """What a profile of one group, for which there is no room, lacks on most nodes; None if that is not certain."""
         group, bounds = profile.groups[0], []
         for name, amount in _asked(group):
-            if group.is_close or (counts := self._known.get(_kind(group, cluster, name))) is None:
+            if group.is_close or (counts := self._known.get(self._kind(group, cluster, name))) is None:
                 return None
             at_least, at_most = counts.bounds(amount, self._moves + profile.tasks_min - 1)
             bounds.append((at_least, at_most, name))
         at_least, _, most = max(bounds)
         others = [at_most for _, at_most, name in bounds if name != most]
         return most if at_least > max(others, default=0) else None
+
+    def _kind(self, group: TaskGroup, cluster: str, name: str) -> Hashable:
+        """Plain amounts are lacked on the same nodes by whoever asks for them, and may go to the same nodes."""
+        is_plain = not (group.request.whole_node or group.request.gpus or self._keeps_cores)
+        return (cluster, name, group.constraint if is_plain else group)
 
 
 class _Counts:
@@ -87,10 +93,3 @@ def _asked(group: TaskGroup) -> Iterable[tuple[str, int]]:
     """All that a task of the group may lack."""
     asked = group.request.resources.items()
     return (*asked, (WHOLE_NODE, 1)) if group.request.whole_node else asked
-
-
-def _kind(group: TaskGroup, cluster: str, name: str) -> Hashable:
-    """Plain amounts are lacked on the same nodes by whoever asks for them, and may go to the same nodes."""
-    request = group.request
-    is_plain = not (request.whole_node or request.gpus)
-    return (cluster, name, group.constraint if is_plain else group)
