@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,7 @@ def test_property_a_roll_holds_its_lanes_in_order_whoever_comes_and_goes(steps: 
             if job.queue == queue:
                 lanes.setdefault((job.profile, job.priority), []).append(job)
         assert {(lane.profile, lane.jobs[0].priority): list(lane.jobs) for lane in roll.lanes_of(queue)} == lanes
+    assert shorter_than_their_lane_says(roll, standing.values()) == []
 
 
 @given(
@@ -101,6 +103,18 @@ def test_property_a_crowd_stands_in_line_as_if_each_had_come_by_itself(
         if columns.rank[row := together.row_of[job.id]]
     ]
     assert [age for *_, age in sorted(ranks)] == sorted(age for *_, age in ranks)
+    assert shorter_than_their_lane_says(together, there.values()) == []
+
+
+def shorter_than_their_lane_says(roll: Roll, jobs: Iterable[Job]) -> list[str]:
+    """A lane may say less than the time its shortest job takes, for that one may have left; never more."""
+    shortest, found = roll.columns().lane_shortest, []
+    for job in jobs:
+        by_lifetime = None if job.lifetime_ms is None else max(job.lifetime_ms, 1)
+        bound = by_lifetime if job.known_ms is None else job.known_ms
+        if bound is not None and bound < shortest[roll.lanes_in(np.array([roll.row_of[job.id]]))[0]]:
+            found.append(job.id)
+    return found
 
 
 def crowd_of(jobs: list[Job]) -> Crowd:

@@ -189,6 +189,7 @@ class Carried:
             user_held=np.zeros((users, width), np.int64),
             user_quota=np.full((users, width), UNLIMITED, np.int64),
             user_has_quota=np.zeros(users, np.int64),
+            quotas=np.zeros(1, np.int64),
         )
 
 
@@ -214,6 +215,7 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
         user_held=np.zeros((users, resources), np.int64),
         user_quota=np.full((users, resources), UNLIMITED, np.int64),
         user_has_quota=np.zeros(users, np.int64),
+        quotas=np.zeros(1, np.int64),
     )
 
 

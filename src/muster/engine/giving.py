@@ -65,6 +65,11 @@ class Candidates:
         ranks = list(zip(self.rank.tolist(), self.priority.tolist(), (-self.started).tolist(), strict=True))
         return sorted(places, key=ranks.__getitem__)
 
+    @cached_property
+    def ends(self) -> Ints:
+        """When each leaves by itself, as far as anyone stated."""
+        return self._stays.column(runs.END, self.rows)
+
     def highest_id_first(self, places: list[int]) -> list[int]:
         """Places of those that differ only in their names."""
         return sorted(places, key=lambda place: self._stays.key(int(self.rows[place])), reverse=True)

@@ -23,7 +23,7 @@ from muster.engine.floor import Floor
 from muster.engine.keeping import Keeper, Promised, SpareOn
 from muster.engine.kernels import Face
 from muster.engine.kernels.filling import Ceilings
-from muster.engine.kernels.placing import TASK
+from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
@@ -103,12 +103,17 @@ class Horizon:
 
         Only right if no promise counts on nodes that they are on.
         """
-        books, trials = self.now.books, []
-        for rooms, present in self._rooms_with(np.array(rows)):
-            moves, _ = self.stays.moves_of(present, books.grounds, self.asks)
+        trials, all_rows = [], np.array(rows)
+        all_moves = self._moves_of(all_rows)
+        for rooms, present in self._rooms_with(all_rows):
+            moves = all_moves if len(present) == len(rows) else self._moves_of(present)
             trials.append(span := Span([rooms]))
-            span.give_back(books.from_array(moves), len(moves))
+            span.give_back(moves, len(moves) // TASK)
         return self._placed_after(trials, job, cluster)
+
+    def _moves_of(self, rows: Ints) -> Cells:
+        books = self.now.books
+        return books.from_array(self.stays.moves_of(rows, books.grounds, self.asks)[0])
 
     def place_in_place_of(self, gone: Gone, job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
         """The job's tasks at its min if these tasks were gone, taken in place; and how to undo all of it.

@@ -200,6 +200,7 @@ class Ledger:
 
     def _open_users(self, snapshot: Snapshot) -> None:
         books, shapes = self.columns, self.shapes
+        books.quotas[0] = len(snapshot.users)
         for user in snapshot.users:
             number = self._users.number(user.user.name)
             books.user_has_quota[number] = 1

@@ -18,7 +18,7 @@ from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints
 from muster.engine.table import NONE, Table
 from muster.model.after import After
-from muster.model.jobs import Job, Profile
+from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.names import NameKey, name_key
 from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
@@ -84,6 +84,7 @@ class Lined:
             "next",
             "previous",
             "count",
+            "shortest",
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
@@ -124,6 +125,8 @@ class Lined:
             self._rest[row] = rest
         if len(self._made) < _MOST_MADE:  # most likely it starts soon, and is asked for then
             self._made[row] = job
+        shortest = self._lanes.cells["shortest"]
+        shortest[lane] = min(shortest[lane], _shortest(known_ms, job.lifetime_ms))
         self._link(row, lane, self._before(job, lane))
         self._count(self._lanes.cells["profile"][lane], 1)
 
@@ -179,9 +182,12 @@ class Lined:
         ends = np.flatnonzero(np.diff(lanes, append=NONE)) + 1
         self._rows.array("next")[rows] = np.append(rows[1:], NONE)
         self._rows.array("previous")[rows] = np.append(NONE, rows[:-1])
+        known, lifetime = self._rows.array("known")[rows], self._rows.array("lifetime")[rows]
+        bounds = np.where(known != NONE, known, np.where(lifetime != NONE, np.maximum(lifetime, 1), NEVER_MS))
         begin, cells = 0, self._lanes.cells
         for end in ends.tolist():
             lane = int(lanes[begin])
+            cells["shortest"][lane] = min(cells["shortest"][lane], int(bounds[begin:end].min()))
             self._append(lane, int(rows[begin]), int(rows[end - 1]))
             cells["count"][lane] += end - begin
             self._count(cells["profile"][lane], end - begin)
@@ -314,6 +320,7 @@ class Lined:
         _, _, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane], lanes["attained"][lane] = key
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
         lanes["count"][lane] = 0
+        lanes["shortest"][lane] = NEVER_MS
         following = self._heads.cells["lane"][queue]
         lanes["next"][lane] = following
         if following != NONE:
@@ -365,6 +372,13 @@ class Lined:
 def _is_next(job: Job, number: int, last: NameKey) -> bool:
     """Whether the job comes behind one of its moment that has this number and name."""
     return job.number > number or (job.number == number and job.key > last)
+
+
+def _shortest(known_ms: int | None, lifetime_ms: int | None) -> int:
+    """The least time a job may be said to be in the way."""
+    if known_ms is not None:
+        return known_ms
+    return NEVER_MS if lifetime_ms is None else max(lifetime_ms, 1)
 
 
 def _rest_of(job: Job) -> Rest | None:

@@ -63,7 +63,7 @@ class Present:
 
     def column(self, column: int, rows: Ints) -> Ints:
         """A column of some rows."""
-        if not self.fresh.size:
+        if not self.fresh.size or (len(rows) == 1 and rows[0] < self._base):
             cells: Ints = self.resident.table.cells[column, rows]
             return cells
         ours = (rows >= self._base).nonzero()[0]  # few, or all
@@ -115,6 +115,8 @@ class Present:
 
     def _tasks_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """The tasks of rows, one after the other; and the place of its row for each."""
+        if len(rows) == 1 and rows[0] >= 0:
+            return self._tasks_of_one(int(rows[0]))
         first, many = self.column(runs.FIRST, rows), self._many(rows)
         owner = np.repeat(np.arange(len(rows)), many)
         begins = np.cumsum(many) - many
@@ -126,6 +128,11 @@ class Present:
         tasks[~ours] = self.resident.table.tasks[places[~ours]]
         tasks[ours] = self.fresh.tasks[places[ours]]
         return tasks, owner
+
+    def _tasks_of_one(self, row: int) -> tuple[Ints, Ints]:
+        table, row = (self.fresh, row - self._base) if row >= self._base else (self.resident.table, row)
+        first, many = int(table.cells[runs.FIRST, row]), int(table.cells[runs.MANY, row])
+        return table.tasks[first : first + many], np.zeros(many, np.int64)
 
     def tasks_in(self, rows: Ints) -> Ints:
         """The tasks of rows, one after the other."""

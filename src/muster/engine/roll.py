@@ -126,6 +126,7 @@ class Roll(Lined):
             lane_first=lanes("first"),
             lane_next=lanes("next"),
             lane_count=lanes("count"),
+            lane_shortest=lanes("shortest"),
             queue_lane=self._heads.array("lane"),
             submit=rows("submit"),
             rank=rows("rank"),

@@ -15,7 +15,6 @@ from itertools import groupby, islice
 
 import numpy as np
 
-from muster.engine import runs
 from muster.engine.giving import Candidates, Reach
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.hoping import FEW
@@ -204,7 +203,7 @@ class Search:
         span = self.horizon.span_from_now(self.head)
         if len(span.moments) == 1 or not self._trial.is_plain:
             return Span([self.horizon.now])
-        last_ms, ends = self.horizon.starts_from_now(self.head)[-1], line.ends
+        last_ms, ends = self.horizon.starts_from_now(self.head)[-1], line.candidates.ends
         are_there = (ends <= self.horizon.now_ms) | (ends > last_ms)
         return span if are_there[line.legal].all() else Span([self.horizon.now])
 
@@ -312,11 +311,6 @@ class _Line:
         if self.reach.rule is not Rule.FAIR_SHARE:
             return self.in_reach
         return self.in_reach & (self.freed > 0) & (self.freed <= self.reach.spare)
-
-    @property
-    def ends(self) -> Ints:
-        """When each leaves by itself, as far as anyone stated."""
-        return self._stays.column(runs.END, self.candidates.rows)
 
     def unit(self, place: int) -> Unit:
         """The one in a place, to go whole."""

@@ -17,21 +17,33 @@ def may_be_limited(
     """Whether a limit may forbid admitting the job, its share apart; the planner knows for sure."""
     if books.cordoned[queue] or starts >= rules.starts_per_turn or books.starts[queue] >= rules.starts_per_queue:
         return True
-    usage, lifetime = shapes.usage[profile], roll.lifetime[row]
-    if (
-        lifetime > 0
-        and books.has_budget[queue]
+    usage = shapes.usage[profile]
+    if (  # rows of a million jobs lie far apart: they are looked up last
+        books.has_budget[queue]
         and max(books.flow[queue], books.usage[queue] + usage) > books.nominal[queue]
+        and roll.lifetime[row] > 0
     ):
         return True
-    user = roll.user[row]
     for resource in range(shapes.least.shape[1]):
         asks = shapes.least[profile, resource]
-        if asks > 0:
-            if books.held[queue, resource] + asks > books.quota[queue, resource]:
-                return True
-            if books.user_has_quota[user] and books.user_held[user, resource] + asks > books.user_quota[user, resource]:
-                return True
+        if asks > 0 and books.held[queue, resource] + asks > books.quota[queue, resource]:
+            return True
+    return has_quota(roll, books, row) and is_beyond_quota(shapes, books, profile, int(roll.user[row]))
+
+
+@kernel
+def has_quota(roll: Roll, books: Books, row: int) -> bool:
+    """Whether the job's user has a quota."""
+    return bool(books.quotas[0] > 0 and books.user_has_quota[roll.user[row]])
+
+
+@kernel
+def is_beyond_quota(shapes: Shapes, books: Books, profile: int, user: int) -> bool:
+    """Whether a user who has a quota would hold more than that with such a job."""
+    for resource in range(shapes.least.shape[1]):
+        asks = shapes.least[profile, resource]
+        if asks > 0 and books.user_held[user, resource] + asks > books.user_quota[user, resource]:
+            return True
     return False
 
 

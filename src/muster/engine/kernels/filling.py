@@ -48,6 +48,7 @@ class Roll(NamedTuple):
     lane_first: Ints
     lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
+    lane_shortest: Ints  # nobody of the lane is in the way for less
     queue_lane: Ints  # the first lane of each queue
     submit: Ints
     rank: Ints  # order among jobs of one submit time; 0: not worked out yet
@@ -131,6 +132,7 @@ class Books(NamedTuple):
     user_held: Ints
     user_quota: Ints
     user_has_quota: Ints
+    quotas: Ints  # how many users have one: most have none, and then nobody's user need be looked up
 
 
 class Rules(NamedTuple):

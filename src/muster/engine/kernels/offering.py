@@ -94,6 +94,8 @@ def advance(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, rules: Rul
     bound = lines.aside[queue, profile]
     if bound == 0 or (bound == NOBODY and lines.aside_count[queue] >= rules.profiles_deep):
         return NONE
+    if bound != NOBODY and roll.lane_shortest[lane] >= bound:
+        return NONE  # a lane may be long, and each of its rows lies somewhere else
     row = int(lines.cursor[lane])
     while row != NONE:
         if lines.out[row] == 0:

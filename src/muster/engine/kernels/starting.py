@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.engine.kernels.care import fixed_flow_with, may_be_limited, may_overtake, needs_care
+from muster.engine.kernels.care import fixed_flow_with, has_quota, may_be_limited, may_overtake, needs_care
 from muster.engine.kernels.changes import put_one, undo
 from muster.engine.kernels.filling import (
     ALWAYS,
@@ -83,7 +83,7 @@ def fill(
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row):
             return LIMITED, queue
         flow = fixed_flow_with(shapes, books, queue, profile)
-        if roll.lifetime[row] == NONE and flow > books.fixed_limit[queue]:
+        if flow > books.fixed_limit[queue] and roll.lifetime[row] == NONE:
             if shapes.usage[profile] > books.fixed_limit[queue] or not close_for_all(lines, limits, queue):
                 return LIMITED, queue
             done.aside_flow[done.size[2]] = flow
@@ -144,14 +144,13 @@ def pass_over_full(
     while look_up_head(roll, lines, limits, shapes, books, rules, queue) and lines.tie[0] == NONE:
         row, lane = int(lines.head[queue]), lines.heap[lines.begin[queue]]
         profile = int(roll.lane_profile[lane])
-        is_over_share = roll.lifetime[row] == NONE and (
-            fixed_flow_with(shapes, books, queue, profile) > books.fixed_limit[queue]
-        )
+        flow = fixed_flow_with(shapes, books, queue, profile)
+        is_over_share = flow > books.fixed_limit[queue] and roll.lifetime[row] == NONE
         if shapes.is_full[profile] == 0 or shapes.never_fits[profile] == 1 or is_over_share:
             return
         if done.size[2] >= len(done.aside_row) or lines.first_head[queue] == NONE:
             return
-        if books.user_has_quota[roll.user[row]]:
+        if has_quota(roll, books, row):
             return
         if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
             roll, shapes, books, rules, care, field, int(done.size[3]), queue, profile, row, lane, False
