@@ -34,10 +34,10 @@ evidence: ## run the experiments on public traces, or the one called E; goes on 
 	@$(BIN)/python -m evidence $(E)
 
 soak: setup ## kill servers, agents, supervisors and databases 500 times under load, and write the table of docs/reliability.md
-	@MUSTER_KILLS=$${KILLS:-500} MUSTER_RELIABILITY=docs/reliability.md $(BIN)/pytest -q -n 0 tests/server/test_server_faults.py tests/local/test_local_faults.py $(ARGS)
+	@MUSTER_KILLS=$${KILLS:-500} MUSTER_RELIABILITY=docs/reliability.md $(BIN)/pytest -q -n 0 --timeout 0 tests/server/test_server_faults.py tests/local/test_local_faults.py $(ARGS)
 
 fuzz: setup ## run the property tests with fresh seeds
-	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto $(ARGS)
+	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto --timeout 0 $(ARGS)
 
 docs: ## build the documentation into build/docs
 	@scripts/setup docs
