@@ -275,6 +275,21 @@ def test_with_nothing_in_the_cache_some_tasks_are_placed_as_it_is_written(
             known.cache_clear()
 
 
+def test_where_others_make_machine_code_nobody_waits_and_it_is_used_once_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    is_made = [False, False, True]
+    monkeypatch.setenv("MUSTER_KERNELS", "auto")
+    monkeypatch.setattr(jit, "_makers", [])
+    kernels.have_made_by(lambda: is_made.pop(0))
+
+    faces = [kernels.suited_to(size) for size in (0, WORTH_LOADING, *[WORTH_COMPILING] * 4)]
+
+    assert kernels.compiled not in faces[:4]
+    assert faces[4:] == [kernels.compiled, kernels.compiled]
+    assert is_made == []  # it is asked when it is worth it, until it is done
+
+
 @pytest.mark.parametrize(
     "looks, size",
     [

@@ -15,9 +15,11 @@ from types import FrameType
 import uvicorn
 
 from muster.engine.garbage import collect_seldom
+from muster.engine.kernels import have_made_by
 from muster.server.api.app import application
 from muster.server.configuration import Configuration
 from muster.server.haste import USUAL_S
+from muster.server.making import Making
 from muster.server.recording import Recording
 from muster.server.service import Service
 from muster.store.store import Store
@@ -95,7 +97,12 @@ def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     config = uvicorn.Config(
         application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
     )
-    _Announcing(config, service, announce).run(sockets=[listener])
+    making = Making()
+    have_made_by(making)
+    try:
+        _Announcing(config, service, announce).run(sockets=[listener])
+    finally:
+        making.stop()
 
 
 def write_secret(path: Path, token: str) -> None:

@@ -8,6 +8,26 @@ Kernel modules import numpy and one another, nothing else of Muster: their machi
 sources of this package alone.
 """
 
-from muster.engine.kernels.jit import Face, compiled, compiled_if_cached, kernel, plain, size_after, suited_to
+from muster.engine.kernels.jit import (
+    Face,
+    compiled,
+    compiled_if_cached,
+    have_made_by,
+    kept_in,
+    kernel,
+    plain,
+    size_after,
+    suited_to,
+)
 
-__all__ = ["Face", "compiled", "compiled_if_cached", "kernel", "plain", "size_after", "suited_to"]
+__all__ = [
+    "Face",
+    "compiled",
+    "compiled_if_cached",
+    "have_made_by",
+    "kept_in",
+    "kernel",
+    "plain",
+    "size_after",
+    "suited_to",
+]

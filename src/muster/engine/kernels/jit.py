@@ -43,6 +43,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _marked: set[object] = set()
+_makers: list[Callable[[], bool]] = []  # at most one
 
 
 class Face(Protocol):
@@ -72,9 +73,23 @@ def suited_to(size: int) -> Face:
         raise InvalidValue(forced, "must be plain, compiled or auto", VARIABLE)
     if forced == "plain" or (forced == "auto" and size < WORTH_LOADING):
         return plain
-    if forced == "compiled" or size >= WORTH_COMPILING:
+    if forced == "compiled" or (size >= WORTH_COMPILING and not _is_being_made()):
         return compiled
     return compiled_if_cached if _is_any_cached() else plain
+
+
+def have_made_by(maker: Callable[[], bool]) -> None:
+    """Machine code is made by someone else, who is asked whether that is done when it is first worth it. Until then
+    nobody waits for a compiler: what is not in the cache runs as it is written."""
+    _makers[:] = [maker]
+
+
+def _is_being_made() -> bool:
+    if _makers and _makers[0]():
+        _makers.clear()
+        _is_any_cached.cache_clear()
+        _is_cached.cache_clear()
+    return bool(_makers)
 
 
 def size_after(looks: int) -> int:
@@ -189,6 +204,11 @@ class _Forgiving:
 
 
 # --- the cache ----------------------------------------------------------------------------------
+
+
+def kept_in() -> Path | None:
+    """The folder in which the machine code of our kernels is kept; None where nothing can be written."""
+    return _ready_folder(Path(__file__).parent)
 
 
 @cache
