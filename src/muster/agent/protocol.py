@@ -1,9 +1,10 @@
 """What an agent and the server say to each other (design.md 7).
 
 The agent calls in with `Call` and the server answers, at once if there is something to do, else after a while. What
-the server wants done is told again until the agent says it has it, and what the agent says is acknowledged by the
-answer only once it is durable; so both sides may say everything twice, and either may die at any moment. An attempt is
-known by job and number, and whoever speaks of one that is over is told to stop it.
+the server wants done is told again until the agent says it has it, and that something ended is acknowledged by the
+answer only once it is durable; so both sides may say everything twice, and either may die at any moment. That attempts
+go on is said again with every hello. An attempt is known by job and number, and whoever speaks of one that is over is
+told to stop it.
 """
 
 from __future__ import annotations

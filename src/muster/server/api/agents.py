@@ -65,14 +65,21 @@ def _read(body: bytes) -> Call:
 
 
 async def _take_in(desk: Service, cluster: str, said: Call) -> None:
-    """Have what the agent says considered; that attempts ended is durable once this is over."""
+    """Have what the agent says considered; that attempts or tasks ended is durable once this is over.
+
+    That attempts go on is not waited for: the agent says so again whenever it says hello. So it hears sooner what to
+    start, and may sooner say what ended.
+    """
     events, things, gone = _nodes(desk, cluster, said) if said.nodes is not None else ([], [], [])
     if not (events or said.reports or said.hello or gone):
         return
     heard = Heard(cluster=cluster, reports=said.reports, is_all=said.hello)
     news = News(events=events, heard=heard, things=things, gone=gone)
-    # Shielded: who is not waited for any longer is considered all the same.
-    await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(desk.turns.put(news))), PATIENCE_S)
+    done = desk.turns.put(news)
+    is_told_once = any(report.stage == "ended" or report.failed for report in said.reports)
+    if done.done() or is_told_once or events or gone or said.hello:
+        # Shielded: who is not waited for any longer is considered all the same.
+        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(done)), PATIENCE_S)
 
 
 def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], list[Thing], list[tuple[str, str]]]:
