@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -46,6 +48,25 @@ def test_whatever_breaks_on_the_way_every_job_ends_exactly_once(site: Site) -> N
     assert {job["state"] for job in jobs} == {"succeeded"}
     assert site.ask("GET", "/queues/a")["jobs"] == {"succeeded": PEOPLE * BATCHES * JOBS}  # and none came in twice
     Ledger.read(site.ledger()).check_each_once(acknowledged)
+
+
+def test_an_agent_that_says_only_that_attempts_go_on_need_not_wait_for_the_store(site: Site) -> None:
+    hello = {"session": "s", "hello": True, "nodes": [{"name": "n", "amounts": {"cpu": "4"}}]}
+    got = site.ask("POST", "/agents/lab/call", hello).get("number", 0)
+    (job,) = site.submit({"queue": "a", "cpu": 1, "command": ["true"]})
+    told = site.ask("POST", "/agents/lab/call", {"session": "s", "got": got, "wait_s": PATIENCE_S / 2})
+    assert [lease["job"] for lease in told["leases"]] == [job]
+    attempt = {"job": job, "attempt": 1}
+
+    with closing(sqlite3.connect(site.folder / "muster.db", isolation_level=None)) as store:
+        store.execute("BEGIN IMMEDIATE")  # nobody else can write
+        running = {"session": "s", "got": told["number"], "reports": [{**attempt, "stage": "running"}]}
+        got = site.ask("POST", "/agents/lab/call", running).get("number", 0)
+        store.execute("ROLLBACK")
+
+    ended = [{**attempt, "stage": "ended", "result": "succeeded"}]
+    site.ask("POST", "/agents/lab/call", {"session": "s", "got": got, "reports": ended})
+    assert site.job(job)["state"] == "succeeded"  # that it ended is durable once it is answered
 
 
 def test_an_agent_that_is_told_to_end_while_it_waits_for_work_leaves_nothing_behind(site: Site) -> None:
