@@ -68,7 +68,8 @@ def make() -> None:
 
 
 def _main() -> None:
-    os.nice(_NICENESS)
+    if sys.platform != "win32":
+        os.nice(_NICENESS)
     os.environ[VARIABLE] = "compiled"
     make()
     if (folder := kernels.kept_in()) is not None:
