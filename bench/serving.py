@@ -30,6 +30,7 @@ BAR_RATE = 5_000
 BAR_CONSIDERED_MS = 1_000
 KEEP_S = 60
 MOST_QUEUED = 2_000  # in each queue: so the load is what the server can take, not a backlog
+_SERVER = ("server", "server's writer")
 _LOOK_S = 5.0
 _EVERY = 6  # of the looks, for the size of the database
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -57,7 +58,7 @@ def throughput() -> str:
     from serving import Site
 
     folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    postgres = Postgres()
+    postgres = Postgres(shared_buffers="1GB", max_wal_size="4GB")  # as docs/server.md advises
     try:
         postgres.start()
         database = postgres.database()
@@ -75,9 +76,9 @@ def throughput() -> str:
 def _measured(site: Any, postgres: Any, database: str, folder: Path) -> str:
     log = folder / "load.log"
     log.touch()
-    processes = {"server": site.server.process.pid, "agent": site.agents["lab"].process.pid}
-    spent: dict[str, float] = dict.fromkeys(["server", "agent", "PostgreSQL", "load generator"], 0.0)
-    before = {name: cpu_s(pid) for name, pid in processes.items()} | {"PostgreSQL": _postgres_cpu_s(postgres)}
+    agent = site.agents["lab"].process.pid
+    spent: dict[str, float] = dict.fromkeys([*_SERVER, "agent", "PostgreSQL", "load generator"], 0.0)
+    before = {**_server_cpu_s(site), "agent": cpu_s(agent), "PostgreSQL": _postgres_cpu_s(postgres)}
     arguments = [site.url, str(site.token_file), str(SECONDS), str(RATE), str(log)]
     load = subprocess.Popen([sys.executable, "-m", "bench.load", *arguments])
     began, is_killed = monotonic(), False
@@ -87,12 +88,12 @@ def _measured(site: Any, postgres: Any, database: str, folder: Path) -> str:
         tell(f"{monotonic() - began:.0f} s: {seen.done:,} jobs done")
         if not is_killed and monotonic() - began > KILL_AFTER_S:
             is_killed = True
-            spent["server"] += cpu_s(processes["server"]) - before["server"]
+            spent |= {name: seconds - before[name] for name, seconds in _server_cpu_s(site).items()}
             site.server.end(signal.SIGKILL)
             killed = monotonic()
             site.start()
             seen.restart_s = monotonic() - killed
-            processes["server"], before["server"] = site.server.process.pid, 0.0
+            before |= dict.fromkeys(_SERVER, 0.0)
             tell(f"killed the server; it answered again after {seen.restart_s:.1f} s")
         else:
             _wait(load, _LOOK_S)
@@ -104,8 +105,9 @@ def _measured(site: Any, postgres: Any, database: str, folder: Path) -> str:
         sleep(0.5)
     ended = monotonic() - began
     _look(postgres, database, log, seen, settled_ms=0)
-    spent["server"] += cpu_s(processes["server"]) - before["server"]
-    spent["agent"] = cpu_s(processes["agent"]) - before["agent"]
+    for name, seconds in _server_cpu_s(site).items():
+        spent[name] += seconds - before[name]
+    spent["agent"] = cpu_s(agent) - before["agent"]
     spent["PostgreSQL"] = _postgres_cpu_s(postgres) - before["PostgreSQL"]
     sent = sum(int(line.split()[1]) for line in log.read_text(encoding="utf-8").splitlines())
     if sent != seen.done:
@@ -176,16 +178,25 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
+def _server_cpu_s(site: Any) -> dict[str, float]:
+    """CPU seconds of the server, and of the process that writes for it."""
+    server = site.server.process.pid
+    return {"server": cpu_s(server), "server's writer": sum(map(cpu_s, _children(server)))}
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")  # a child belongs to the thread that made it
+    return [int(child) for task in tasks for child in task.read_text(encoding="utf-8").split()]
+
+
 def _postgres_cpu_s(postgres: Any) -> float:
     """CPU seconds of PostgreSQL's processes, and of those of its children that have ended."""
     root = postgres.pid
     fields = Path(f"/proc/{root}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     total = sum(int(field) for field in fields[11:15]) / _TICKS
-    for child in Path(f"/proc/{root}/task/{root}/children").read_text(encoding="utf-8").split():
-        total += cpu_s(int(child))
-    return total
+    return total + sum(map(cpu_s, _children(root)))
 
 
 def _settings(postgres: Any) -> dict[str, str]:
-    names = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
+    names = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_wal_size")
     return {name: postgres.execute(f"SHOW {name}")[0][0] for name in names}

@@ -22,9 +22,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Postgres:
-    """One server; `url(database)` is how to reach it. It can be stopped, killed and started again."""
+    """One server with these settings; `url(database)` is how to reach it. It can be stopped, killed, started again."""
 
-    def __init__(self):
+    def __init__(self, **settings):
+        self._settings = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self.folder = Path(tempfile.mkdtemp(prefix="muster-pg-"))  # short: paths of sockets are at most 107 bytes long
         self._as_user = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
         if self._as_user:
@@ -48,7 +49,7 @@ class Postgres:
         """Start it; returns when it answers."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [program("postgres"), "-D", self.data, "-k", self.folder, "-c", "listen_addresses="],
+                [program("postgres"), "-D", self.data, "-k", self.folder, "-c", "listen_addresses=", *self._settings],
                 stdout=log,
                 stderr=log,
                 preexec_fn=_end_with_parent,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from cutting import TROUBLES, Cutting
@@ -20,7 +22,7 @@ from ledger import Ledger
 from serving import PATIENCE_S, Site
 
 from muster.agent.calling import Caller
-from muster.agent.protocol import NodeReport
+from muster.agent.protocol import NodeReport, Report, Stop
 from muster.agent.simulated import Ledger as AttemptLedger
 from muster.agent.simulated import Simulated
 from muster.sdk.client import Client
@@ -67,6 +69,61 @@ def test_an_agent_that_says_only_that_attempts_go_on_need_not_wait_for_the_store
     ended = [{**attempt, "stage": "ended", "result": "succeeded"}]
     site.ask("POST", "/agents/lab/call", {"session": "s", "got": got, "reports": ended})
     assert site.job(job)["state"] == "succeeded"  # that it ended is durable once it is answered
+
+
+def test_an_agent_that_counts_its_calls_hears_what_to_start_before_what_ended_is_durable(site: Site) -> None:
+    hello = {"session": "s", "number": 1, "hello": True, "nodes": [{"name": "n", "amounts": {"cpu": "1"}}]}
+    got = site.ask("POST", "/agents/lab/call", hello)
+    assert got["heard"] == 1
+    (job,) = site.submit({"queue": "a", "cpu": 1, "command": ["true"]})
+    waiting = {"session": "s", "got": got["number"], "number": 2, "wait_s": PATIENCE_S / 2}
+    told = site.ask("POST", "/agents/lab/call", waiting)
+    assert [lease["job"] for lease in told["leases"]] == [job]
+
+    with closing(sqlite3.connect(site.folder / "muster.db", isolation_level=None)) as store:
+        store.execute("BEGIN IMMEDIATE")  # nobody else can write
+        ended = [{"job": job, "attempt": 1, "stage": "ended", "result": "succeeded"}]
+        got = site.ask(
+            "POST", "/agents/lab/call", {**waiting, "got": told["number"], "number": 3, "reports": ended, "wait_s": 0}
+        )
+        assert got["heard"] < 3  # it must be kept until it was heard
+        store.execute("ROLLBACK")
+
+    got = site.ask("POST", "/agents/lab/call", {**waiting, "got": got["number"], "number": 4})
+    assert got["heard"] == 3
+    assert site.job(job)["state"] == "succeeded"
+
+
+def test_what_a_server_that_has_forgotten_the_agent_was_told_is_said_again_with_hello() -> None:
+    async def story() -> tuple[list[dict[str, Any]], list[Report]]:
+        calls: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        answers = iter(['{"number": 1, "heard": 1}', '{"again": true}', '{"number": 1, "heard": 3}'])
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while (head := (await reader.readuntil(b"\r\n\r\n")).decode().lower()) and (answer := next(answers, None)):
+                length = int(head.split("content-length:")[1].split()[0])
+                calls.put_nowait(json.loads(await reader.readexactly(length)))
+                writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(answer)}\r\n\r\n{answer}".encode())
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            machines = Waiting([], seconds=0, ledger=AttemptLedger(None))
+            host, port = server.sockets[0].getsockname()
+            machines.caller = Caller(f"http://{host}:{port}", "token", "lab", machines)
+            calling = asyncio.ensure_future(machines.caller.run())
+            heard = [await asyncio.wait_for(calls.get(), PATIENCE_S)]
+            machines.stop([Stop(job="j", attempt=1, reason="cancelled")])  # ends at once
+            heard += [await asyncio.wait_for(calls.get(), PATIENCE_S) for _ in range(2)]
+            await asyncio.wait_for(machines.is_waiting.wait(), PATIENCE_S)
+            calling.cancel()
+            await asyncio.wait({calling})
+            return heard, machines.has()
+
+    (first, second, third), left = asyncio.run(story())
+
+    assert "reports" not in first
+    assert second["reports"] == third["reports"] != []
+    assert third["hello"]
+    assert left == []  # the third was heard
 
 
 def test_an_agent_that_is_told_to_end_while_it_waits_for_work_leaves_nothing_behind(site: Site) -> None:

@@ -21,7 +21,9 @@ from muster.store.rows import JobChange
 from muster.store.store import Store
 from muster.store.writer import Writer
 
-writer = Writer(Store.open(sys.argv[1]))
+store = Store.open(sys.argv[1])
+store.write_apart()
+writer = Writer(store)
 waiting = []
 for number in range(int(sys.argv[3]), 1_000_000):
     ids = [f"{number}-{place}" for place in range(3)]

@@ -154,14 +154,14 @@ class Model:
         }
 
 
-def agree(url, steps, *, together):
+def agree(url, steps, *, together, opened=Store.open):
     """Play the steps to both. Batches that follow each other may be written in one transaction."""
-    model, store = Model(), Store.open(url)
+    model, store = Model(), opened(url)
     try:
         for at_ms, step in enumerate(steps):
             if step == "restart":
                 store.close()
-                store = Store.open(url)
+                store = opened(url)
             elif isinstance(step, int):
                 while store.forget(at_ms - step, 3):
                     pass
@@ -193,6 +193,19 @@ def test_sqlite_and_dicts_agree(tmp_path_factory, steps, together):
 def test_postgresql_and_dicts_agree(postgres, template, steps, together):
     name = postgres.database(template)
     agree(postgres.url(name), steps, together=together)
+    postgres.drop(name)
+
+
+@given(steps=STEPS, together=st.booleans())
+@settings(max_examples=10, deadline=None)
+def test_postgresql_written_by_another_process_and_dicts_agree(postgres, template, steps, together):
+    def opened(url):
+        store = Store.open(url)
+        store.write_apart()
+        return store
+
+    name = postgres.database(template)
+    agree(postgres.url(name), steps, together=together, opened=opened)
     postgres.drop(name)
 
 

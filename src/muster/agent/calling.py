@@ -1,7 +1,7 @@
 """The loop every agent runs: call in, hear what to start and stop, have it done, tell what became of it.
 
-Whatever the agent has to tell is told again until the server answers. A server that cannot be reached is called again,
-a little later each time; what runs goes on meanwhile.
+Whatever the agent has to tell is told again until the server has it for good. A server that cannot be reached is called
+again, a little later each time; what runs goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 WAIT_S = 20.0
 SOONEST_AGAIN_S, LATEST_AGAIN_S = 0.2, 5.0
+GAP_S = 0.05  # between calls, at least: what comes up meanwhile is told together
 
 _answer = msgspec.json.Decoder(Answer)
 _encode = msgspec.json.Encoder().encode
@@ -65,7 +66,9 @@ class Caller:
         self._machines = machines
         self._session = secrets.token_hex(8)
         self._got = 0
+        self._number = 0  # of the last call
         self._reports: dict[tuple[str, int], Report] = {}
+        self._unheard: dict[int, list[Report]] = {}  # by call: what the server knows, but may forget yet
         self._pieces: list[Piece] = []
         self._news = asyncio.Event()
 
@@ -77,8 +80,12 @@ class Caller:
     async def run(self, on_connect: Callable[[], None] = lambda: None) -> None:
         """Call in until cancelled."""
         again_s, is_known = SOONEST_AGAIN_S, False
+        loop = asyncio.get_running_loop()
+        called_s = loop.time() - GAP_S
         async with httpx2.AsyncClient(timeout=WAIT_S + 30) as client:
             while True:
+                await asyncio.sleep(called_s + GAP_S - loop.time())
+                called_s = loop.time()
                 try:
                     answer = await self._call(client, hello=not is_known)
                 except (httpx2.TransportError, _Unwell) as err:
@@ -98,11 +105,14 @@ class Caller:
         """Say what there is to say, and hear what to do."""
         if hello:
             self._reports = {(report.job, report.attempt): report for report in self._machines.has()}
+            self._unheard.clear()
         self._news.clear()
         self._machines.settle()
         saying = dict(self._reports)
+        self._number += 1
         call = Call(
             session=self._session,
+            number=self._number,
             hello=hello,
             nodes=self._machines.nodes() if hello else None,
             reports=list(saying.values()),
@@ -126,13 +136,21 @@ class Caller:
             raise _Unwell(f"it answers {heard.status_code}", _seconds(heard.headers.get("Retry-After", "")))
         if heard.status_code != 200:
             raise Refused(f"{heard.status_code}: {heard.text}")
+        answer = _answer.decode(heard.content)
+        if answer.again:
+            return answer
         for key, report in saying.items():
             if self._reports.get(key) is report:
                 del self._reports[key]
-        self._machines.told(list(saying.values()))
-        answer = _answer.decode(heard.content)
+        self._unheard[self._number] = list(saying.values())
+        self._forget_until(self._number if answer.heard < 0 else answer.heard)
         self._got = answer.number
         return answer
+
+    def _forget_until(self, heard: int) -> None:
+        """The server has for good what was said until that call."""
+        for number in [number for number in self._unheard if number <= heard]:
+            self._machines.told(self._unheard.pop(number))
 
 
 def _hear_of_trouble(asked: asyncio.Future[httpx2.Response]) -> None:

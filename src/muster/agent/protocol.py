@@ -1,10 +1,10 @@
 """What an agent and the server say to each other (design.md 7).
 
 The agent calls in with `Call` and the server answers, at once if there is something to do, else after a while. What
-the server wants done is told again until the agent says it has it, and that something ended is acknowledged by the
-answer only once it is durable; so both sides may say everything twice, and either may die at any moment. That attempts
-go on is said again with every hello. An attempt is known by job and number, and whoever speaks of one that is over is
-told to stop it.
+the server wants done is told again until the agent says it has it, and what ended the agent keeps until the server has
+it for good, which a later answer may say: to hear what to start next, nobody waits for a disk. So both sides may say
+everything twice, and either may die at any moment; with every hello all is said again. An attempt is known by job and
+number, and whoever speaks of one that is over is told to stop it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import msgspec
 VERSION = "1.1"
 """Of the protocol: the first number must be the same on both sides, the second at most one apart.
 
-1.1: leases say the grace and the terms of groups; the server asks for pieces of logs. Whoever speaks 1.0 neither says
-nor hears of these, and everything else is as it was.
+1.1: leases say the grace and the terms of groups; the server asks for pieces of logs; calls have numbers, and answers
+say up to which of them all is durable. Whoever speaks 1.0 neither says nor hears of these, and everything else is as it
+was.
 """
 
 GRACE_S = 30.0
@@ -75,6 +76,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An agent calls in.
 
+    `number`: of the call, one more each time; without one, the answer comes when all that was said is durable.
     `session`: made up anew whenever the agent starts. `got`: the number of the last answer that reached it, so that
     what an answer that was lost on its way said is said again. With `hello`, `reports` names every attempt it has,
     `nodes` is given, and whatever the server thinks it has beyond that is lost. `pieces` of logs that were asked for.
@@ -82,6 +84,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     session: str
+    number: int = 0
     got: int = 0
     version: str = VERSION
     hello: bool = False
@@ -150,9 +153,13 @@ class Read(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the server wants done. `again`: it does not know this session; call in with hello."""
+    """What the server wants done. `again`: it does not know this session, nor what was said; call in with hello.
+
+    `heard`: the last call of this session of which all, as of those before it, is durable; -1: that goes for this one.
+    """
 
     number: int = 0
+    heard: int = -1
     leases: list[Lease] = []
     stops: list[Stop] = []
     reads: list[Read] = []

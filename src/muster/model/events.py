@@ -7,8 +7,8 @@ what a world remembers that begins in the middle: in a server that starts again,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Cluster
@@ -22,6 +22,11 @@ from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
 from muster.model.retries import FAILED
 from muster.model.width import Serving
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

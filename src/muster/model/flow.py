@@ -8,8 +8,13 @@ the last change of usage, so it does not matter how often anyone looked in betwe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import isqrt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 _SCALE = 60  # fixed point: 1.0 is 2**60
 _STEPS = 32  # binary digits of the fraction of a half time that we tell apart

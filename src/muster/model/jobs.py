@@ -7,9 +7,9 @@ where a job fits depends on its profile alone (design.md 13).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from muster.model.after import After
 from muster.model.labels import ANYWHERE, Constraint
@@ -18,6 +18,11 @@ from muster.model.nodes import Request
 from muster.model.resources import GPU, NOTHING, Resources, Weights
 from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL, Serving
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 T = TypeVar("T")
 

@@ -7,14 +7,19 @@ promised twice inside one turn but is never over-full; growth last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.reasons import Facts, Reason
 from muster.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 
 class Rule(Enum):

@@ -28,14 +28,18 @@ Key = tuple[str, int]
 
 @dataclass(slots=True)
 class Line:
-    """To one cluster's agent: who called in last and when, and what this session was told already.
+    """To one cluster's agent: who called in last and when, how often, and what this session was told already.
 
     `number` is that of the last answer; what `it_said` counts as told once the agent says that it got that one.
+    `heard`: the last of its calls of which all is durable, and the one that it was told of.
     """
 
     session: str = ""
     seen_ms: int = 0
+    calls: int = 0
     number: int = 0
+    heard: int = 0
+    heard_told: int = 0
     it_said: dict[Key, tuple[str, int]] = field(default_factory=dict)
     told: dict[Key, tuple[str, int]] = field(default_factory=dict)
 
@@ -66,10 +70,15 @@ class Leases:
                 self._of_job.setdefault(row.job, []).append(row.attempt)
             self.live[key] = row
             untold = self._untold.setdefault(row.cluster, {})
-            if is_to_be_told(row):
+            if is_to_be_told(row) and not self._is_told(key, row):
                 untold[key] = None
             else:
                 untold.pop(key, None)
+
+    def _is_told(self, key: Key, row: LeaseRow) -> bool:
+        """Whether the agent's present session was told of the lease as it is."""
+        line = self.lines.get(row.cluster)
+        return line is not None and key in line.told and line.told[key] == _version(row)
 
     def note(self, row: LeaseRow, now_ms: int) -> None:
         """An agent said of an attempt that it goes on. It would say so again: that need not be written at once.
@@ -160,24 +169,54 @@ class Leases:
 
     # -- agents ------------------------------------------------------------------------------------------
 
-    def call(self, cluster: str, session: str, got: int, now_ms: int, *, hello: bool) -> bool:
-        """An agent calls in, and got that answer last; False if this session never said hello."""
+    def call(self, cluster: str, session: str, got: int, now_ms: int, *, hello: bool) -> int:
+        """An agent calls in, and got that answer last; how many calls that makes, 0 if this session never said hello.
+
+        Whoever called before gets no more answer: an agent has one call at a time, and has given up the others.
+        """
         with self._lock:
             line = self.lines.setdefault(cluster, Line())
             if hello:
-                line.session, line.told, line.it_said = session, {}, {}
+                line.session, line.told, line.it_said, line.heard, line.heard_told = session, {}, {}, 0, 0
+                self._untold[cluster] = {key: None for key, row in self.live.items() if _is_for(cluster, row)}
             if line.session != session:
-                return False
+                return 0
             line.seen_ms = now_ms
             if got == line.number:
                 line.told.update(line.it_said)
+                for key in line.it_said:
+                    if (row := self.live.get(key)) is not None and self._is_told(key, row):
+                        self._untold[cluster].pop(key, None)
             line.it_said = {}
-            return True
+            line.calls += 1
+            calls = line.calls
+        self._wake(cluster)
+        return calls
+
+    def hear(self, cluster: str, session: str, call: int) -> None:
+        """What that call said, and those before it, is durable."""
+        with self._lock:
+            line = self.lines[cluster]
+            if line.session != session or call <= line.heard:
+                return
+            line.heard = call
+        self._wake(cluster)
+
+    def has_heard_more(self, cluster: str) -> bool:
+        """Whether the agent could be told that more of what it said is durable."""
+        with self._lock:
+            line = self.lines.get(cluster)
+            return line is not None and line.heard > line.heard_told
 
     def is_current(self, cluster: str, session: str) -> bool:
         """Whether the agent need not say hello again."""
         with self._lock:
             return cluster in self.lines and self.lines[cluster].session == session
+
+    def is_last(self, cluster: str, calls: int) -> bool:
+        """Whether the agent has not called again since."""
+        with self._lock:
+            return cluster in self.lines and self.lines[cluster].calls == calls
 
     def end_session(self, cluster: str) -> None:
         """Whatever the agent has, it must say all of it when it calls again."""
@@ -190,23 +229,26 @@ class Leases:
         """What the agent's present session was not told yet, the oldest first."""
         found: list[LeaseRow] = []
         with self._lock:
-            told = self.lines[cluster].told if cluster in self.lines else {}
             for key in self._untold.get(cluster, ()):
-                row = self.live[key]
-                if key not in self._unsettled and told.get(key) != _version(row) and self._is_first(key):
-                    found.append(row)
+                if key not in self._unsettled and self._is_first(key):
+                    found.append(self.live[key])
                     if len(found) == most:
                         break
         return found
 
-    def note_answer(self, cluster: str, session: str, rows: Iterable[LeaseRow]) -> int:
-        """The agent's session is being told these; the number of the answer."""
+    def note_answer(self, cluster: str, calls: int, rows: Iterable[LeaseRow]) -> tuple[int, int]:
+        """The agent is being told these; the number of the answer, and the last call that was heard.
+
+        0 and 0 if it has called again since: then it will not hear of this answer.
+        """
         with self._lock:
             line = self.lines[cluster]
+            if line.calls != calls:
+                return 0, 0
             line.number += 1
-            if line.session == session:
-                line.it_said = {(row.job, row.attempt): _version(row) for row in rows}
-            return line.number
+            line.it_said = {(row.job, row.attempt): _version(row) for row in rows}
+            line.heard_told = line.heard
+            return line.number, line.heard
 
     def stale(self, cluster: str, reports: Iterable[Report]) -> list[Report]:
         """Attempts that an agent has and should not: nobody here knows of them."""
@@ -226,6 +268,10 @@ class Leases:
         """Those that the agent, which says all it has, once had and has no more."""
         there = {(report.job, report.attempt) for report in has}
         return [row for row in self.of_cluster(cluster) if row.state != LEASED and (row.job, row.attempt) not in there]
+
+
+def _is_for(cluster: str, row: LeaseRow) -> bool:
+    return row.cluster == cluster and is_to_be_told(row)
 
 
 def is_to_be_told(row: LeaseRow) -> bool:

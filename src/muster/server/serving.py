@@ -75,6 +75,7 @@ def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, configuration.port))
     store = Store.open(configuration.database)
+    store.write_apart()
     gc.disable()  # while all jobs come into being, and none goes
     record = configuration.record
     service = Service(

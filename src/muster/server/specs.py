@@ -15,7 +15,7 @@ from muster.documents.jobs.spec import JobSpec
 from muster.server.unfinished import spec_of
 from muster.store.store import Store
 
-MOST_REMEMBERED = 10_000
+MOST_REMEMBERED = 50_000
 
 
 class Specs:

@@ -46,6 +46,11 @@ def shown(url: URL) -> str:
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
+def as_given(url: URL) -> str:
+    """The URL with its password, as `read_url` reads it."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False)
+
+
 def engine_for(url: URL) -> sa.Engine:
     """An engine whose connections may be used from any thread, one at a time."""
     if url.get_backend_name() == "sqlite":

@@ -17,10 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from muster.store import reading, schema
+from muster.store.apart import IS_POSSIBLE, Apart
 from muster.store.backup import backup
 from muster.store.batch import Batch
 from muster.store.checking import problems
-from muster.store.connecting import engine_for, read_url, shown
+from muster.store.connecting import as_given, engine_for, read_url, shown
 from muster.store.connecting import reading as connected
 from muster.store.connecting import writing as transaction
 from muster.store.errors import BadBatch, NewerSchema, OlderSchema, StoreDown
@@ -45,6 +46,7 @@ class Store:
         self._listener: Listener | None = None
         self._is_closed = False
         self._opening = threading.Lock()
+        self._apart: Apart | None = None
         if not self.is_embedded:
             sa.event.listen(engine, "checkin", self._let_go)
         # SQLite has one writer. Waiting in line here is fair and wakes at once; waiting inside SQLite is neither.
@@ -78,9 +80,24 @@ class Store:
         """Whether the database is a file of this process (SQLite), not a server."""
         return self._engine.dialect.name == "sqlite"
 
+    def write_apart(self) -> None:
+        """Have a process of its own write from now on, where that is of use: the database is a server, and on Linux.
+
+        It ends together with the thread that calls this.
+        """
+        if IS_POSSIBLE and not self.is_embedded and self._apart is None:
+            self._apart = Apart(as_given(self._url))
+
+    @property
+    def writer_pid(self) -> int | None:
+        """The process that writes, if that is one of its own."""
+        return None if self._apart is None else self._apart.pid
+
     def close(self) -> None:
         """Let go of every connection and of everybody who waits. Who asks afterwards is refused with StoreDown."""
         self._is_closed = True
+        if self._apart is not None:
+            self._apart.close()
         self._bell.close()
         with self._opening:
             listener, self._listener = self._listener, None
@@ -103,6 +120,10 @@ class Store:
 
         Raises AlreadyThere, BadBatch (nothing was written) or StoreDown (then it is there whole or not at all).
         """
+        if self._apart is not None:
+            last = self._apart.write(batch)
+            self._bell.ring(last)
+            return last
         try:
             return self.write_all([batch])[0]
         except (sa.exc.IntegrityError, sa.exc.DataError) as err:
@@ -114,15 +135,18 @@ class Store:
 
         What the database refuses comes out as its own error: which of the batches is to blame is not known here.
         """
+        lasts = self._written(batches) if self._apart is None else self._apart.write_all(batches)
+        self._bell.ring(lasts[-1])
+        return lasts
+
+    def _written(self, batches: Sequence[Batch]) -> list[int]:
         try:
             with self._transaction() as connection:
-                lasts = write_all(connection, batches)
+                return write_all(connection, batches)
         except (OverflowError, UnicodeError) as err:
             raise BadBatch(
                 f"{len(batches)} batches", f"integers of 64 bits and Unicode text only ({err})", "batch"
             ) from err
-        self._bell.ring(lasts[-1])
-        return lasts
 
     def forget(self, before_ms: int, limit: int = 10_000, *, ends: Ends | None = None) -> int:
         """Let what is older leave, about `limit` rows of each kind at most; how many rows left.
@@ -130,6 +154,8 @@ class Store:
         Call it again until it says 0. Each step is a short transaction, so that writers never wait long. `ends` counts
         the jobs that left, by queue and state.
         """
+        if self._apart is not None:
+            return self._apart.forget(before_ms, limit, Counter() if ends is None else ends)
         total = 0
         for step in STEPS:
             left, may_have_more = 0, True

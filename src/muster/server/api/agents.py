@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache
+from concurrent.futures import Future
+from functools import lru_cache, partial
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -42,16 +43,19 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
     if not understands(said.version):
         raise Refused(426, f"version {said.version!r} of the protocol is not understood here: this is {VERSION}")
     desk.logs.heard(cluster, said.version, said.pieces)
-    if not desk.leases.call(cluster, said.session, said.got, desk.turns.now_ms(), hello=said.hello):
+    calls = desk.leases.call(cluster, said.session, said.got, desk.turns.now_ms(), hello=said.hello)
+    if not calls:
         return _answer(Answer(again=True))
     await _take_in(desk, cluster, said)
     stale = desk.leases.stale(cluster, said.reports)
     if stale:  # before it may start anything
-        return _answer(Answer(stops=[Stop(job=it.job, attempt=it.attempt, reason="stale") for it in stale]))
-    wanted = await _wanted(desk, cluster, said)
-    if not desk.leases.is_current(cluster, said.session):
+        stops = [Stop(job=it.job, attempt=it.attempt, reason="stale") for it in stale]
+        number, heard = desk.leases.note_answer(cluster, calls, ())
+        return _answer(Answer(number=number, heard=heard if said.number else -1, stops=stops))
+    wanted = await _wanted(desk, cluster, said, calls)
+    if not desk.leases.is_last(cluster, calls) or not desk.leases.is_current(cluster, said.session):
         return _answer(Answer(again=True))
-    answer = await asyncio.to_thread(_as_answer, desk, cluster, said.session, wanted)
+    answer = await asyncio.to_thread(_as_answer, desk, cluster, said, calls, wanted)
     return _answer(msgspec.structs.replace(answer, reads=desk.logs.wanted(cluster)))
 
 
@@ -65,10 +69,11 @@ def _read(body: bytes) -> Call:
 
 
 async def _take_in(desk: Service, cluster: str, said: Call) -> None:
-    """Have what the agent says considered; that attempts or tasks ended is durable once this is over.
+    """Have what the agent says considered. Nobody waits here until that attempts go on, or ended, is durable: of the
+    one the agent says so again whenever it says hello, the other it keeps until it is told that it was heard.
 
-    That attempts go on is not waited for: the agent says so again whenever it says hello. So it hears sooner what to
-    start, and may sooner say what ended.
+    So it hears sooner what to start, and may sooner say what ended. Whoever gives calls no numbers is answered when
+    what ended is durable.
     """
     events, things, gone = _nodes(desk, cluster, said) if said.nodes is not None else ([], [], [])
     if not (events or said.reports or said.hello or gone):
@@ -76,10 +81,21 @@ async def _take_in(desk: Service, cluster: str, said: Call) -> None:
     heard = Heard(cluster=cluster, reports=said.reports, is_all=said.hello)
     news = News(events=events, heard=heard, things=things, gone=gone)
     done = desk.turns.put(news)
-    is_told_once = any(report.stage == "ended" or report.failed for report in said.reports)
+    is_told_once = any(report.failed or (report.stage == "ended" and not said.number) for report in said.reports)
     if done.done() or is_told_once or events or gone or said.hello:
         # Shielded: who is not waited for any longer is considered all the same.
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(done)), PATIENCE_S)
+        desk.leases.hear(cluster, said.session, said.number)
+    else:
+        done.add_done_callback(partial(_heard, desk, cluster, said))
+
+
+def _heard(desk: Service, cluster: str, said: Call, done: Future[int]) -> None:
+    """What an agent said is durable; or it came to nothing, and all must be said again."""
+    if done.exception() is None:
+        desk.leases.hear(cluster, said.session, said.number)
+    else:
+        desk.leases.end_session(cluster)
 
 
 def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], list[Thing], list[tuple[str, str]]]:
@@ -113,32 +129,33 @@ def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], lis
     return events, things, gone
 
 
-async def _wanted(desk: Service, cluster: str, said: Call) -> list[LeaseRow]:
-    """What the agent is to be told, as soon as there is something."""
+async def _wanted(desk: Service, cluster: str, said: Call, calls: int) -> list[LeaseRow]:
+    """What the agent is to be told, as soon as there is something or it has called again."""
     bell = desk.bells.of(cluster)
     loop = asyncio.get_running_loop()
     # An agent that waits is heard of often enough not to be taken for a silent one.
     until = loop.time() + min(said.wait_s, LONGEST_WAIT_S, desk.limits.silent_ms / 3000)
-    while True:
+    while desk.leases.is_last(cluster, calls):
         bell.clear()
         wanted = desk.leases.to_tell(cluster, MOST_TOLD)
         left = until - loop.time()
-        is_asked = bool(wanted or desk.logs.wanted(cluster))
+        is_asked = bool(wanted or desk.logs.wanted(cluster)) or desk.leases.has_heard_more(cluster)
         if is_asked or left <= 0 or desk.is_closing or not desk.leases.is_current(cluster, said.session):
             return wanted
         try:
             await asyncio.wait_for(bell.wait(), left)
         except TimeoutError:
             return desk.leases.to_tell(cluster, MOST_TOLD)
+    return []
 
 
-def _as_answer(desk: Service, cluster: str, session: str, rows: list[LeaseRow]) -> Answer:
+def _as_answer(desk: Service, cluster: str, said: Call, calls: int, rows: list[LeaseRow]) -> Answer:
     starting = [row for row in rows if row.state != STOPPING]
     specs = desk.specs.take({row.job for row in starting})
     leases = [_lease(row, specs[row.job]) for row in starting]
     stops = [Stop(job=row.job, attempt=row.attempt, reason=row.reason) for row in rows if row.state == STOPPING]
-    number = desk.leases.note_answer(cluster, session, rows)
-    return Answer(number=number, leases=leases, stops=stops)
+    number, heard = desk.leases.note_answer(cluster, calls, rows)
+    return Answer(number=number, heard=heard if said.number else -1, leases=leases, stops=stops)
 
 
 def _lease(row: LeaseRow, spec: JobSpec) -> Lease:
