@@ -17,9 +17,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from muster.agent.calling import Caller
 from muster.agent.protocol import Lease, NodeReport, Piece, Read, Report, Result, Stop
 
+_encode = msgspec.json.Encoder().encode
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 Key = tuple[str, int]
@@ -66,7 +69,7 @@ class Ledger:
     def note(self, what: str, key: Key, result: str = "") -> None:
         """Have a line written with the next `settle`."""
         if self._file is not None:
-            self._lines.append(json.dumps([what, *key, result]).encode() + b"\n")
+            self._lines.append(_encode([what, *key, result]) + b"\n")
 
     def settle(self) -> None:
         """All lines are on disk when this returns."""

@@ -100,10 +100,12 @@ def run_local(
 def run_agent(agent: AgentOf, life: Life, level: int = logging.WARNING) -> int:
     """Run an agent until interrupted; the exit code. Server and token are those that other commands would use."""
     from muster.agent.calling import Caller, Refused
+    from muster.engine.garbage import collect_seldom
     from muster.model.errors import InvalidValue, MusterError
     from muster.sdk.contexts import ContextsError, Said, meant
 
     log_to_stderr(level)
+    collect_seldom()
     try:
         to = meant(Said(server=agent.server, token_file=agent.token_file, context=agent.context))
         greeting = f"{agent.kind} agent of {agent.cluster} is connected to {to.server}"

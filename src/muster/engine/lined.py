@@ -24,7 +24,7 @@ from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
 RANK_STEP = 1 << 20
-_MOST_MADE = 4096  # jobs that are kept as they came: a million are not
+_MOST_MADE = 16_384  # jobs that are kept as they came: a million are not
 _MOST_MOVED = 1 << 16  # lanes, before it is not worth to know which
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 

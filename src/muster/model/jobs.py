@@ -248,7 +248,8 @@ class Running:
 
     def __post_init__(self) -> None:
         known_ms = self.job.known_ms
-        object.__setattr__(self, "end_ms", NEVER_MS if known_ms is None else self.started_ms + known_ms)
+        end_ms = NEVER_MS if known_ms is None else self.started_ms + known_ms
+        object.__setattr__(self, "end_ms", end_ms)  # it is frozen
 
     @property
     def resources(self) -> Resources:

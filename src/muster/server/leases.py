@@ -6,7 +6,6 @@ attempt of a job is told to nobody before the last one is over, wherever that ra
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -54,7 +53,7 @@ class Leases:
         self.lines: dict[str, Line] = {}
         self.woken: Callable[[str], None] | None = None  # called with a cluster that has something to be told
         self._lock = RLock()  # turns change leases while agents ask for theirs
-        self._unsettled: Counter[Key] = Counter()  # changes that are not durable yet
+        self._unsettled: dict[Key, int] = {}  # how many changes are not durable yet
         self._noted: dict[Key, int] = {}  # what only we know of so far, by when we heard of it
         for row in sorted(rows, key=lambda row: (row.job, row.attempt)):
             self.put(row)
@@ -111,7 +110,7 @@ class Leases:
         with self._lock:
             for row in rows:
                 key = (row.job, row.attempt)
-                self._unsettled[key] += 1
+                self._unsettled[key] = self._unsettled.get(key, 0) + 1
                 self._noted.pop(key, None)
                 self.put(row)
 
@@ -120,9 +119,9 @@ class Leases:
         with self._lock:
             for row in rows:
                 key = (row.job, row.attempt)
-                self._unsettled[key] -= 1
-                if not self._unsettled[key]:
-                    del self._unsettled[key]
+                left = self._unsettled.pop(key) - 1
+                if left:
+                    self._unsettled[key] = left
             clusters = {row.cluster for row in rows}
         for cluster in clusters:
             self._wake(cluster)

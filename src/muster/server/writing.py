@@ -188,10 +188,13 @@ class Written:
         return job
 
     def _of(self, job: str) -> Iterable[LeaseRow]:
-        if job not in self._attempts:
-            return self._known.of_job(job)
-        rows = {row.attempt: row for row in self._known.of_job(job)}
-        rows |= {attempt: self.leases[job, attempt] for attempt in self._attempts.get(job, ())}
+        known, attempts = self._known.of_job(job), self._attempts.get(job)
+        if attempts is None:
+            return known
+        if len(attempts) == 1 and all(row.attempt == attempts[0] for row in known):  # one attempt, as most have
+            return [self.leases[job, attempts[0]]]
+        rows = {row.attempt: row for row in known}
+        rows |= {attempt: self.leases[job, attempt] for attempt in attempts}
         return [rows[attempt] for attempt in sorted(rows)]
 
     def _resize(self, job: str, group: str, tasks: tuple[Task, ...]) -> None:

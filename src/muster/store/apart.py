@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
+from muster.engine.garbage import collect_seldom
 from muster.store.batch import Batch
 from muster.store.errors import AlreadyThere, BadBatch, StoreDown
 from muster.store.forgetting import Ends
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 IS_POSSIBLE = sys.platform == "linux"
 
 _DIES_WITH_PARENT = 1  # of prctl(2): PR_SET_PDEATHSIG
+_COLLECTED = 200_000  # objects that came into being: next to none refers back to itself
 _PATIENCE_S = 10.0  # for what is under way when it is told to end
 
 
@@ -282,6 +284,7 @@ def _main(owner: int, *lines: int) -> None:
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != owner:
         return  # it died before that was said
+    collect_seldom(_COLLECTED)
     opened = _Opened()
     threads = [Thread(target=_serve, args=(Connection(line), opened)) for line in lines]
     for thread in threads:
