@@ -25,11 +25,11 @@ from bench.worlds import SCALE
 
 SECONDS = 300 * SCALE
 KILL_AFTER_S = 260 * SCALE
-RATE = float(os.environ.get("MUSTER_BENCH_RATE", "5500"))
+RATE = float(os.environ.get("MUSTER_BENCH_RATE", "5300"))
 BAR_RATE = 5_000
 BAR_CONSIDERED_MS = 1_000
 KEEP_S = 60
-MOST_QUEUED = 2_000  # in each queue: so the load is what the server can take, not a backlog
+MOST_QUEUED = 1_000  # in each queue: so the load is what the server can take, not a backlog
 _SERVER = ("server", "server's writer")
 _LOOK_S = 5.0
 _EVERY = 6  # of the looks, for the size of the database

@@ -215,3 +215,14 @@ def test_one_leads_at_a_time(store):
     assert not store.lead("a", now_ms=21, for_ms=10)
     store.give_up_lead("b")
     assert store.lead("a", now_ms=21, for_ms=10)
+
+
+def test_of_leases_whose_jobs_change_with_them_and_others_the_one_of_nobody_is_named(store):
+    store.write(submitted("a", "b"))
+    running = [JobChange(id="a", state="running", start_ms=2)]
+    batch = Batch(at_ms=2, changes=running, leases=[a_lease("a"), a_lease("b"), a_lease("nobody")])
+
+    with pytest.raises(BadBatch, match=r"leases\[2\].job: 'nobody'"):
+        store.write(batch)
+
+    assert store.leases() == []

@@ -79,13 +79,13 @@ def replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> 
 
 def update(
     connection: sa.Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[Row], *, appended: str = ""
-) -> None:
-    """Change these columns of the rows that are there and, if it is named, add to the text of one more.
+) -> int:
+    """Change these columns of the rows that are there and, if it is named, add to the text of one more; how many were.
 
     A row begins with the table's key, then come the columns, then what is appended.
     """
     if not rows:
-        return
+        return 0
     keys = [column.name for column in table.primary_key]
     more = [appended] if appended else []
     if connection.dialect.name == "postgresql":
@@ -93,17 +93,18 @@ def update(
         changed += [f"{name} = {table.name}.{name} || x.{name}" for name in more]
         names = [*keys, *columns, *more]
         same = " AND ".join(f"{table.name}.{key} = x.{key}" for key in keys)
-        connection.exec_driver_sql(
+        found = connection.exec_driver_sql(
             f"UPDATE {table.name} SET {', '.join(changed)} FROM {_unfolded(table, names)} WHERE {same}",
             (_document(names, rows),),
         )
     else:
         changed = [f"{name} = ?" for name in columns] + [f"{name} = {name} || ?" for name in more]
         same = " AND ".join(f"{key} = ?" for key in keys)
-        connection.exec_driver_sql(
+        found = connection.exec_driver_sql(
             f"UPDATE {table.name} SET {', '.join(changed)} WHERE {same}",
             [(*row[len(keys) :], *row[: len(keys)]) for row in rows],
         )
+    return found.rowcount
 
 
 def is_among(connection: sa.Connection, column: sa.Column[str], values: Sequence[str]) -> sa.TextClause:

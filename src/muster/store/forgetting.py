@@ -33,22 +33,38 @@ def forget_jobs(connection: sa.Connection, before_ms: int, limit: int, ends: End
     """Finished jobs with their leases and histories."""
     _take_turn(connection)
     most = min(limit, JOBS_AT_ONCE)
-    is_held = sa.exists().where(LEASE.c.job == STANDING.c.job, LEASE.c.held_by.is_not(None))
-    found = connection.execute(
+    finished = (
         sa.select(STANDING.c.job, STANDING.c.queue, STANDING.c.state)
-        .where(STANDING.c.end_ms < before_ms, ~is_held)  # who has an end has finished
+        .where(STANDING.c.end_ms < before_ms)  # who has an end has finished
         .order_by(STANDING.c.end_ms)
         .limit(most)
-        .with_for_update(skip_locked=True)
-    ).all()
+    )
+    found = connection.execute(finished).all()
+    # Hardly ever is a lease still held. To ask for that first, of each job, takes the database as long as all the rest.
+    with connection.begin_nested() as leases:
+        left, is_any_held = _forget_leases(connection, [job for job, _, _ in found])
+        if is_any_held:
+            leases.rollback()
+    if is_any_held:
+        is_held = sa.exists().where(LEASE.c.job == STANDING.c.job, LEASE.c.held_by.is_not(None))
+        found = connection.execute(finished.where(~is_held)).all()
+        left, _ = _forget_leases(connection, [job for job, _, _ in found])
     if not found:
         return 0, False
     leaving = [job for job, _, _ in found]
     ends.update((queue, state) for _, queue, state in found)
-    left = 0
-    for column in (LEASE.c.job, STANDING.c.job, JOB.c.id):
+    for column in (STANDING.c.job, JOB.c.id):
         left += connection.execute(sa.delete(column.table).where(is_among(connection, column, leaving))).rowcount
     return left, len(leaving) == most
+
+
+def _forget_leases(connection: sa.Connection, jobs: Sequence[str]) -> tuple[int, bool]:
+    """How many leases of these jobs left, and whether a cluster still held one."""
+    if not jobs:
+        return 0, False
+    gone = sa.delete(LEASE).where(is_among(connection, LEASE.c.job, jobs)).returning(LEASE.c.held_by)
+    held_by = connection.scalars(gone).all()
+    return len(held_by), any(it is not None for it in held_by)
 
 
 def forget_events(connection: sa.Connection, before_ms: int, limit: int, _ends: Ends) -> tuple[int, bool]:

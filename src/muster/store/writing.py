@@ -43,8 +43,8 @@ def write_all(connection: sa.Connection, batches: Sequence[Batch]) -> list[int]:
 
     pages, histories = pages_and_histories(batches, first)
     bulk.insert(connection, PAGE, pages)
-    _write_jobs(connection, batches, first, histories)
-    _write_leases(connection, batches)
+    there = _write_jobs(connection, batches, first, histories)
+    _write_leases(connection, batches, there)
     _write_things(connection, batches)
     bulk.insert(connection, TURN, turn_rows(turns, last_turn - len(turns) + 1))
     bulk.insert(connection, AUDIT, audit_rows(audit, last_audit - len(audit) + 1))
@@ -70,33 +70,39 @@ def _take_numbers(connection: sa.Connection, events: int, turns: int, audit: int
     return taken.event, taken.turn, taken.audit
 
 
-def _write_jobs(connection: sa.Connection, batches: Sequence[Batch], first: int, histories: dict[str, str]) -> None:
+def _write_jobs(
+    connection: sa.Connection, batches: Sequence[Batch], first: int, histories: dict[str, str]
+) -> set[str]:
+    """Write new jobs and what changes about others; some of those that are there, as was seen on the way."""
     jobs = list(numbered_jobs(batches, first))
     bulk.insert(connection, JOB, [job_row(job, seq) for job, seq in jobs])
     # Their history leaves `histories`: what is left there is added to that of jobs which were there before.
     bulk.insert(connection, STANDING, [standing_row(job, seq, histories.pop(job.id)) for job, seq in jobs])
+    there = {job.id for job, _ in jobs}
     for columns, rows in changes_by_columns(batches, histories).items():
-        bulk.update(connection, STANDING, columns, rows, appended="history")
+        if bulk.update(connection, STANDING, columns, rows, appended="history") == len(rows):
+            there.update(row[0] for row in rows)
+    return there
 
 
-def _write_leases(connection: sa.Connection, batches: Sequence[Batch]) -> None:
-    _check_jobs_of(connection, batches)
+def _write_leases(connection: sa.Connection, batches: Sequence[Batch], there: set[str]) -> None:
+    _check_jobs_of(connection, batches, there)
     rows = lease_rows(batches)
     bulk.insert_or_replace(connection, LEASE, rows.begun)
     bulk.replace(connection, LEASE, rows.replaced)
     bulk.update(connection, LEASE, CHANGED_LEASE, rows.changed)
 
 
-def _check_jobs_of(connection: sa.Connection, batches: Sequence[Batch]) -> None:
+def _check_jobs_of(connection: sa.Connection, batches: Sequence[Batch], there: set[str]) -> None:
     """Leases are of jobs that are there. Asked once for all: a foreign key asks for each, and again when jobs leave."""
-    wanted = {lease.job for batch in batches for lease in batch.leases}
+    wanted = {lease.job for batch in batches for lease in batch.leases} - there
     if not wanted:
         return
     many = connection.scalar(
         sa.select(sa.func.count()).select_from(JOB).where(is_among(connection, JOB.c.id, list(wanted)))
     )
     if many != len(wanted):
-        known = set(_found(connection, JOB.c.id, list(wanted)))
+        known = there | set(_found(connection, JOB.c.id, list(wanted)))
         at, lost = next(
             (place, lease.job)
             for batch in batches
