@@ -70,9 +70,7 @@ def _take_numbers(connection: sa.Connection, events: int, turns: int, audit: int
     return taken.event, taken.turn, taken.audit
 
 
-def _write_jobs(
-    connection: sa.Connection, batches: Sequence[Batch], first: int, histories: dict[str, str]
-) -> set[str]:
+def _write_jobs(connection: sa.Connection, batches: Sequence[Batch], first: int, histories: dict[str, str]) -> set[str]:
     """Write new jobs and what changes about others; some of those that are there, as was seen on the way."""
     jobs = list(numbered_jobs(batches, first))
     bulk.insert(connection, JOB, [job_row(job, seq) for job, seq in jobs])
