@@ -214,7 +214,8 @@ class Store:
             self._listen()
         # What the bell says need not be asked of the database, which others are busy writing to.
         newest = self._bell.wait(after, 0)
-        if newest is None and (last := self.last_seq()) > after:
+        is_up_to_date = not self.is_embedded and self._bell.newest == after  # whatever is written rings it
+        if newest is None and not is_up_to_date and (last := self.last_seq()) > after:
             return last
         newest = newest or self._bell.wait(after, timeout_s)
         if newest is not None:

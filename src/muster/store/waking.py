@@ -27,6 +27,11 @@ class Bell:
         self._seq = 0
         self._is_closed = False
 
+    @property
+    def newest(self) -> int:
+        """The newest number it was rung for; 0 before the first."""
+        return self._seq
+
     def ring(self, seq: int) -> None:
         """Events up to `seq` are durable."""
         with self._rung:
