@@ -269,6 +269,7 @@ class Knobs:
     elastic: bool = True
     lifetimes: bool = True
     exact: bool = False  # every run time is stated, and true
+    stated: bool = False  # every run time is stated, and most jobs end sooner
     endless: bool = True  # some jobs run until the end of the simulation
     classes: bool = True
     quotas: bool = True
@@ -293,7 +294,7 @@ class Knobs:
 
     def swarm(self, chance: Random) -> Knobs:
         """Some of what is allowed, switched off."""
-        switches = [item.name for item in fields(self) if item.type == "bool" and item.name != "exact"]
+        switches = [item.name for item in fields(self) if item.type == "bool" and item.name not in ("exact", "stated")]
         off = [name for name in switches if chance.random() < _OFTEN_OFF.get(name, 0.35)]
         return replace(self, **dict.fromkeys(off, False))
 
@@ -305,6 +306,21 @@ EXACT = Knobs(
     exact=True, endless=False, script=False, preemption=(Preemption.OFF,), reservations=(1, 1, 2, 3), until_ms=None
 )
 CALM = replace(EXACT, late=False, preemption=(Preemption.ON, Preemption.OFF))  # all is known from the beginning
+CRAMPED = Knobs(  # full machines, of which everyone who waits wants more than is free
+    stated=True,
+    entries=30,
+    nodes=2,
+    elastic=False,
+    lifetimes=False,
+    classes=False,
+    endless=False,
+    quotas=False,
+    budgets=False,
+    over_share=False,
+    script=False,
+    preemption=(Preemption.ON, Preemption.OFF),
+    until_ms=None,
+)
 WIDTHS = replace(EVERYTHING, width="on")
 BENEFITS = replace(WIDTHS, benefit="on")
 MOVES = replace(EVERYTHING, moves="on")
@@ -528,6 +544,8 @@ def _entry(
     if knobs.endless and chance.random() < 0.35:
         runtime_ms = None
     expected_ms = runtime_ms if knobs.exact else chance.choice([runtime_ms, None, _seconds(chance, *_RUNTIMES)])
+    if knobs.stated and runtime_ms is not None:
+        expected_ms = chance.choice([runtime_ms, 2 * runtime_ms, 5 * runtime_ms, _seconds(chance, *_RUNTIMES)])
     optional: dict[str, Any] = {}
     if knobs.lifetimes:
         optional["lifetime_ms"] = chance.choice([None, 0, 0, _seconds(chance, 1, 5, 10, 30)])

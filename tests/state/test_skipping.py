@@ -17,9 +17,9 @@ from muster.sim.simulate import Simulation
 SECOND = 1000
 
 
-def a_job_of(cpu: int, *, runs_s: int, queue: str = "a") -> JobBuilder:
-    """A job whose run time is stated, and true."""
-    return a_job(queue).cpu(cpu).runs(seconds=runs_s).of(expected_ms=runs_s * SECOND)
+def a_job_of(cpu: int, *, runs_s: int, said_s: int = 0, queue: str = "a") -> JobBuilder:
+    """A job whose run time is stated, and true; or which is said to run longer than it does."""
+    return a_job(queue).cpu(cpu).runs(seconds=runs_s).of(expected_ms=(said_s or runs_s) * SECOND)
 
 
 def scenario(*jobs: tuple[int, JobBuilder], preemption: Preemption = Preemption.OFF) -> Scenario:
@@ -52,6 +52,9 @@ def turns(told: Scenario, *, tells_why: bool) -> list[int]:
 FULL = ((0, a_job_of(8, runs_s=100)), (0, a_job_of(8, runs_s=100)))
 """One that fills the node until 100, and one that is promised it then."""
 
+HALF = ((0, a_job_of(4, runs_s=100)),)
+"""One that has half of the node until 100."""
+
 
 @pytest.mark.parametrize(
     "jobs, told, untold",
@@ -73,6 +76,35 @@ FULL = ((0, a_job_of(8, runs_s=100)), (0, a_job_of(8, runs_s=100)))
             [0, 1, 5, 100, 101, 200],
             [0, 5, 100, 200],
             id="who asks for what nobody asked for before is looked at",
+        ),
+        pytest.param(
+            [
+                *HALF,
+                (0, a_job_of(2, runs_s=5, said_s=60)),
+                (0, a_job_of(2, runs_s=10, said_s=70)),
+                (0, a_job_of(8, runs_s=10)),
+            ],
+            [0, 1, 5, 10, 100],
+            [0, 60, 100],
+            id="who ends and leaves too little for those who wait needs no turn",
+        ),
+        pytest.param(
+            [*HALF, (0, a_job_of(4, runs_s=5, said_s=200)), (0, a_job_of(8, runs_s=10))],
+            [0, 1, 5, 6, 100],
+            [0, 5, 100],
+            id="who ends long before its time, and lets a promise come sooner, is looked at",
+        ),
+        pytest.param(
+            [
+                *HALF,
+                (0, a_job_of(2, runs_s=5, said_s=60)),
+                (0, a_job_of(2, runs_s=100)),
+                (0, a_job_of(8, runs_s=10)),
+                (6, a_job_of(2, runs_s=50, queue="b")),
+            ],
+            [0, 1, 5, 6, 7, 56, 100],
+            [0, 6, 56, 100],
+            id="what was left unused is there for who comes later",
         ),
     ],
 )

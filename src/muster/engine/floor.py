@@ -71,6 +71,7 @@ class Floor:
         self._made: dict[int, NodeState] = {}  # of nodes that someone looked at, until they change
         self._moves: dict[Profile, dict[str, _Move]] = {}
         self._there: Resources | None = None  # what nodes that take tasks have, until one changes
+        self._by_cluster: list[Resources] | None = None
         self._index: tuple[int, Cells] = (-1, cast(Cells, np.zeros(0, np.int64)))  # its nodes by tightness, and when
         self._parts: _Parts | None = None
 
@@ -181,9 +182,17 @@ class Floor:
         closed = self.grounds.closed
         return self._there + self._held_on(closed) if len(closed) else self._there
 
+    def capacity_by_cluster(self) -> list[Resources]:
+        """What nodes have, whether they take tasks or not, beside foreign pods; in the order of clusters."""
+        if self._by_cluster is None:
+            rows = self._empties[:, placing.FREE : self._devices]
+            sums = [_sums(rows[numbers]) for numbers in self.grounds.members]
+            self._by_cluster = [Resources.of(dict(zip(self.grounds.dims, row, strict=True))) for row in sums]
+        return self._by_cluster
+
     def held_in(self, cluster: str) -> Resources:
         """What our tasks hold in a cluster."""
-        return self._held_on(np.flatnonzero(self.grounds.cluster_of == self.grounds.cluster_number[cluster]))
+        return self._held_on(self.grounds.members[self.grounds.cluster_number[cluster]])
 
     def _held_on(self, numbers: Places) -> Resources:
         held = Resources.of(dict(zip(self.grounds.dims, _sums(self._held[numbers]), strict=True)))
@@ -218,7 +227,7 @@ class Floor:
     def _follow(self, whole: Floor, places: Places, numbers: Places) -> None:
         """What is on these nodes of the whole is here as well, in these places."""
         self.version += 1
-        self._there = None
+        self._there = self._by_cluster = None
         self._made.clear()
         for mine, theirs in zip(self._arrays(), whole._arrays(), strict=True):
             mine[places] = theirs[numbers]
@@ -234,7 +243,7 @@ class Floor:
     def put(self, states: Mapping[str, NodeState]) -> None:
         """This is on these nodes from now on."""
         self.version += 1
-        self._there = None
+        self._there = self._by_cluster = None
         names = [name for name in states if name in self.grounds.number]
         if not names:
             return
@@ -343,5 +352,7 @@ def _view(rows: Array) -> memoryview[int]:
 
 def _sums(rows: Array) -> list[int]:
     """The sum of each column, however large: halves of words are added up apart."""
+    if len(rows) == 1:
+        return cast(list[int], rows[0].tolist())
     high, low = (rows >> _HALF).sum(axis=0), (rows & ((1 << _HALF) - 1)).sum(axis=0)
     return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(high, low, strict=True)]

@@ -83,6 +83,7 @@ class Grounds:
         self.cluster_names = tuple(fleet.clusters)
         self.cluster_number = {name: number for number, name in enumerate(fleet.clusters)}
         members = [self._numbers_of(fleet.nodes_of(name)) for name in fleet.clusters]
+        self.members = [np.array(numbers, np.intp) for numbers in members]  # of each cluster
         self.cluster_of = np.zeros(len(nodes), np.int64)
         for number, numbers in enumerate(members):
             self.cluster_of[numbers] = number

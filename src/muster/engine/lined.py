@@ -91,6 +91,8 @@ class Lined:
         self._run: tuple[int, int, NameKey, int] = (NONE, NONE, name_key(""), 0)  # who came in order last, and its rank
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
+        self.classes: set[int] = set()  # that jobs ever had, here or where they run
+        self.has_lifetimes = False  # whether any ever had one
         self._line_ups: dict[Hashable, LineUp] = {}
         self._moved: list[int] = []  # lanes with another first job, one after the other
 
@@ -102,9 +104,16 @@ class Lined:
             self._forget_line_ups()  # a queue without jobs has its place in line too
         return number
 
+    def note(self, job: Job) -> None:
+        """There is a job like this, here or elsewhere."""
+        self.classes.add(job.priority_class)
+        if job.lifetime_ms is not None:
+            self.has_lifetimes = True
+
     def add(self, job: Job) -> None:
         """A job stands in line."""
         self.version += 1
+        self.note(job)
         lane = self._lane(job)
         row = self._free_rows.pop() if self._free_rows else self._rows.grow()
         if row == len(self.ids):
@@ -151,6 +160,8 @@ class Lined:
             self._newest = int(submit_ms[-1])
             rank = self._rows.cells["rank"][first + size - 1]
             self._run = (self._newest, int(numbers[-1]), name_key(ids[-1]), rank)
+        for job in crowd.likes:
+            self.note(job)
         rests = [_rest_of(job) for job in crowd.likes]
         are_rich = np.array([rest is not None for rest in rests])[like]
         for row, one in zip(rows[are_rich].tolist(), like[are_rich].tolist(), strict=True):

@@ -34,6 +34,14 @@ class Opened:
         # Reading a node's room takes about as long as placing some tasks; and of those who wait, not all are placed.
         self.face = suited_to(max(len(self.roll) // 2 + 16 * len(snapshot.nodes), ahead))
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether nobody could give way to anyone in this turn: none has a lower class than others, or a lifetime, or
+        tasks above min, or borrows."""
+        roll = self.roll
+        is_flat = len(roll.classes) <= 1 and not roll.has_lifetimes
+        return is_flat and not self.shapes.has_elastic and not self.snapshot.fleet.pools
+
     def borrowers_in(self, part: Snapshot) -> list[int]:
         """The rows of those who run on the nodes of a pool and belong to another."""
         fleet, named = part.fleet, self.runs.rows_of(part.borrowers)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from muster.engine.kernels.filling import NOBODY
 from muster.engine.shapes import Ints
 from muster.model.jobs import Job, Profile
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 class Refused:
     """Who would only wait. `full`: profiles for which there is no room, promised or not; `aside`: by queue and profile,
     how long one must be in the way to be set aside; `may_reserve`: whether CPU and GPU jobs may find a reservation that
-    is not taken for good; `safe_from`: the highest class to whose jobs nobody gives way."""
+    is not taken for good; `safe_from`: the highest class to whose jobs nobody gives way; `lacks_room_only`: whether
+    everyone who waits does so for want of room, and whoever was promised some for good."""
 
     def __init__(
         self,
@@ -33,13 +36,17 @@ class Refused:
         aside: Ints,
         may_reserve: Callable[[], tuple[bool, bool]],
         safe_from: int,
+        *,
+        lacks_room_only: bool,
     ) -> None:
+        self._roll = roll
         self._profiles = roll.profiles
         self._policy = policy
         self._full = full
         self._aside = aside
         self._look_up = may_reserve
         self._safe_from = safe_from
+        self._lacks_room_only = lacks_room_only
         self._least: dict[int, int | None] = {}
 
     @cached_property
@@ -48,6 +55,15 @@ class Refused:
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # a plan that is stored goes without
+
+    @property
+    def are_for_want_of_room(self) -> bool:
+        """Whether nothing but more room could change anything for those who wait: none of them may reserve either."""
+        waiting = self._roll.waiting_profiles()
+        asks_gpu = self._roll.shapes(self._policy.weights).asks_gpu[waiting]
+        return self._lacks_room_only and not any(
+            may and np.count_nonzero(asks_gpu == kind) for kind, may in enumerate(self._may_reserve)
+        )
 
     def hold_for(self, job: Job) -> bool:
         """Whether the job would only wait."""

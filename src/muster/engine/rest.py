@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.engine.refusals import Refused
-from muster.model.jobs import NEVER_MS
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
 
 if TYPE_CHECKING:
     from muster.engine.turn import Turn
+
+_FOR_WANT_OF_ROOM = {Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY, Reason.RESERVED}
 
 
 def has_settled(turn: Turn) -> bool:
@@ -33,7 +34,7 @@ def _safe_from(turn: Turn) -> int | None:
     if turn.policy.move_points is not None or turn.ledger.shapes.has_elastic or turn.fleet.whole.pools:
         return None
     if turn.policy.preemption is Preemption.OFF:
-        return NEVER_MS
+        return turn.safe_from
     safe_from = turn.horizon.stays.safe_from()
     return safe_from if safe_from is not None and turn.highest_class() <= safe_from else None
 
@@ -52,4 +53,20 @@ def refusals(turn: Turn) -> Refused | None:
         cpu, gpu = turn.who_may_reserve()
         return bool(cpu), bool(gpu)
 
-    return Refused(turn.roll, turn.policy, turn.finder.full, turn.lines.lines.aside, may_reserve, safe_from)
+    return Refused(
+        turn.roll,
+        turn.policy,
+        turn.finder.full,
+        turn.lines.lines.aside,
+        may_reserve,
+        safe_from,
+        lacks_room_only=_lack_room_only(turn),
+    )
+
+
+def _lack_room_only(turn: Turn) -> bool:
+    """Whether those who wait do so for want of room, and at most one of them was promised some, for good."""
+    promised = turn.horizon.promised
+    is_for_good = len(turn.pending) <= 1 and promised.keys() == turn.pending.keys()
+    are_firm = all(it.reservation.is_firm for it in promised.values())
+    return is_for_good and are_firm and turn.round.reasons <= _FOR_WANT_OF_ROOM and not turn.round.limited

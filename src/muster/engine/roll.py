@@ -82,6 +82,7 @@ class Roll(Lined):
         roll = cls(snapshot.policy.order.reads_time)
         for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
             roll.profiles.number(job.profile)
+            roll.note(job)
         jobs = [job for state in snapshot.queues for lane in state.lanes for job in lane.jobs]
         for job in sorted(jobs, key=lambda job: (job.submit_ms, job.number, job.key)):
             roll.add(job)
@@ -239,6 +240,10 @@ class Roll(Lined):
     def waiting_with(self) -> Ints:
         """How many queued jobs have each profile."""
         return self._waiting.array("count")
+
+    def waiting_profiles(self) -> Ints:
+        """The numbers of the profiles that queued jobs have."""
+        return self.waiting_with()[: len(self.profiles)].nonzero()[0]
 
     def in_line(self) -> list[tuple[int, int, int]]:
         """How many stand in line by queue and profile, both as numbers; costs what there are lanes."""

@@ -250,6 +250,7 @@ class Runs:
     def add(self, run: Running) -> None:
         """An attempt started."""
         self.version += 1
+        self._roll.note(run.job)
         numbers, tasks = self.numbers_of(run)
         row = self._row_of[run.job.id] = self.table.add(run, numbers, tasks)
         if self._pools is not None:

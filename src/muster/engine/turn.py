@@ -56,12 +56,22 @@ class Turn:
     """The books of one pool's turn. Every step reads what the steps before it wrote.
 
     The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
-    `tells_why`: whether anyone wants to know why others wait.
+    `tells_why`: whether anyone wants to know why others wait. `safe_from`: the highest class to whose jobs nobody gives
+    way where there is no preemption.
     """
 
-    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger, *, tells_why: bool = True) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        opened: Opened,
+        ledger: Ledger,
+        *,
+        tells_why: bool = True,
+        safe_from: int = NEVER_MS,
+    ) -> None:
         self.snapshot = snapshot
         self.tells_why = tells_why
+        self.safe_from = safe_from
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet

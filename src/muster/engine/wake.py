@@ -68,8 +68,8 @@ def _moving_reservations(
     if not horizon.promised:
         return
     for promised in horizon.promised.values():
-        if promised.reservation.is_firm:
-            yield promised.reservation.start_ms
+        if promised.reservation.is_firm:  # one that is due now, and not kept, is given up in the next moment
+            yield max(promised.reservation.start_ms, snapshot.now_ms + 1)
     if (next_end := horizon.stays.next_stated_end()) is not None:
         yield next_end  # who does not end then has overrun, and promises that counted on it move
     if Reason.NO_ROOM in said.reasons:  # of a guess before it, a promise knows nothing: who has none may find a place

@@ -243,6 +243,10 @@ class Refusals(Protocol):
     def hold_for(self, job: Job) -> bool:
         """Whether the job would only wait, and change nothing for others, if it came now and nothing else happened."""
 
+    @property
+    def are_for_want_of_room(self) -> bool:
+        """Whether nothing but more room could change anything for those who wait, until time wakes us."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -68,7 +68,7 @@ class State:
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
         self.roll = Roll(policy.order.reads_time)
-        self._runs = Runs(self.roll)
+        self.runs = Runs(self.roll)
         self.jobs = Records(self.roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
         self.patience = Patience(self)
@@ -134,18 +134,18 @@ class State:
             nodes=floor.nodes(),
             queues=self.books.states(),
             users=self.users.states(),
-            running=Made(partial(self._running_as_of, self._runs.version), len(self.running)),
+            running=Made(partial(self._running_as_of, self.runs.version), len(self.running)),
             pending=tuple(self.pending.values()),
             held=tuple(self.held_back(job) for job in self.held.values()),
             attempts=dict(self._retried),
             evicted=frozenset(job_id for job_id, at_ms in self._evicted.items() if at_ms == now_ms),
             budgets=self.protection.budgets(),
             eviction_limits=self.protection.limits(),
-            columns=Columns(roll=self.roll.sight(), runs=self._runs.sight(), floor=floor.sight()),
+            columns=Columns(roll=self.roll.sight(), runs=self.runs.sight(), floor=floor.sight()),
         )
 
     def _running_as_of(self, version: int) -> Iterable[Running]:
-        if version != self._runs.version:
+        if version != self.runs.version:
             raise LookupError("running jobs have come or gone: look at a snapshot before the world goes on")
         return self.running.values()
 
@@ -165,7 +165,7 @@ class State:
         other.machines = self.machines.fork()
         other.running, other.pending, other.held = dict(self.running), dict(self.pending), dict(self.held)
         other.roll = self.roll.fork()
-        other._runs = self._runs.fork(other.roll)
+        other.runs = self.runs.fork(other.roll)
         other.races = self.races.fork()
         other.jobs = self.jobs.fork(other.roll.row_of, other.held, other.races.line)
         other.books = self.books.fork(other.roll)
@@ -331,6 +331,7 @@ class State:
             self.races.change(job)
         elif phase is Phase.PENDING:
             self.pending[job_id] = replace(self.pending[job_id], job=job)
+            self.roll.note(job)
             if job.held_by:  # it gives its reservation back
                 self._return(job_id)
         elif phase is Phase.RUNNING:
@@ -383,7 +384,7 @@ class State:
             preempted_by=self._preempted_by.get(job.id, ()),
         )
         self._elastic.note(run)
-        self._runs.add(run)
+        self.runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
 
@@ -407,10 +408,10 @@ class State:
         self._change_run(replace(run, tasks=kept, serving=serving, preempted_by=preempted_by))
 
     def _change_run(self, run: Running) -> None:
-        self._runs.remove(run.job.id)
+        self.runs.remove(run.job.id)
         self.running[run.job.id] = run
         self._elastic.note(run)
-        self._runs.add(run)
+        self.runs.add(run)
 
     def _stop(self, job_id: str) -> Job:
         """The running attempt is over: its room, usage and charge come back, and it asks for nothing."""
@@ -418,7 +419,7 @@ class State:
             return self._stop_race(job_id)
         run = self.running.pop(job_id)
         self._elastic.forget(run)
-        self._runs.remove(job_id)
+        self.runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
         self.books[run.job.queue].ask_no_more(run.job.profile)

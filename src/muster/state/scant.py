@@ -1,0 +1,86 @@
+"""Whether there is too little room for anyone who waits, even if all that is free could be put together.
+
+Where that is so, an attempt that ends lets nobody start. Nor does it let a promise come sooner, as long as all that
+will be free before it is too little as well: those who are to leave by then were counted on already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muster.engine.runs import CLUSTER, END, MANY, PROFILE
+from muster.engine.shapes import Ints
+from muster.model.jobs import NEVER_MS, Profile, Running
+
+if TYPE_CHECKING:
+    from muster.state.state import State
+
+_MOST = 1 << 60  # of a resource: more would not add up
+
+
+class Scant:
+    """What is free since a turn, by cluster and resource: at most so much, since nodes are taken together.
+
+    Whoever left since was told to `leave`; nobody started. `is_sure`: everyone who ran had an end that was stated and
+    was to come, so that no promise rests on anything else.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._roll = state.roll
+        self._shapes = state.roll.shapes(state.policy.weights)
+        floor, runs = state.machines.floor(), state.runs
+        self._number = floor.grounds.cluster_number
+        cells = runs.table.cells[:, : runs.table.size]
+        is_there, ends, capacity = cells[MANY] > 0, cells[END], floor.capacity_by_cluster()
+        is_countable = all(amount < _MOST for amounts in capacity for _, amount in amounts.items())
+        are_unsure = ((ends >= NEVER_MS) | (ends <= state.now_ms)) & is_there
+        self.is_sure = is_countable and not np.count_nonzero(are_unsure)
+        if not self.is_sure:
+            return
+        starts = (it.reservation.start_ms for it in state.pending.values() if it.reservation is not None)
+        self._start_ms = min(starts, default=NEVER_MS)
+        self._promised = self._least_of(it.job.profile for it in state.pending.values())
+        self._free = np.array([self._shapes.row(amounts) for amounts in capacity])
+        self._before = self._free.copy()  # the first promised start
+        stays = is_there & (ends >= self._start_ms)
+        for name, place in self._number.items():
+            here = cells[CLUSTER] == runs.clusters.number(name) if len(self._number) > 1 else True
+            self._free[place] -= self._held(cells[PROFILE][is_there & here])
+            self._before[place] -= self._held(cells[PROFILE][stays & here])
+
+    def _held(self, profiles: Ints) -> Ints:
+        """What attempts with these profiles hold together."""
+        counts = np.bincount(profiles)
+        held: Ints = counts @ self._shapes.least[: len(counts)]
+        return held
+
+    def _least_of(self, profiles: Iterable[Profile]) -> Ints:
+        return self._shapes.least[[self._shapes.number(profile) for profile in profiles]]
+
+    def leave(self, run: Running) -> None:
+        """An attempt ends."""
+        place, least = self._number[run.cluster], self._least_of([run.job.profile])[0]
+        self._free[place] += least
+        if run.end_ms >= self._start_ms:
+            self._before[place] += least
+
+    def has_none_for(self, profile: Profile) -> bool:
+        """Whether there is too little for such a job."""
+        return not _fits_any(self._least_of([profile]), self._free)
+
+    def has_none(self) -> bool:
+        """Whether there is too little for everyone who waits, and for anyone who is promised room to have it sooner."""
+        waiting = self._shapes.least[self._roll.waiting_profiles()]
+        return not (
+            _fits_any(waiting, self._free)
+            or _fits_any(self._promised, self._free)
+            or _fits_any(self._promised, self._before)
+        )
+
+
+def _fits_any(asked: Ints, there: Ints) -> bool:
+    """Whether any who asks for so much would find it in some cluster."""
+    return bool((asked[:, np.newaxis] <= there).all(axis=2).any())
