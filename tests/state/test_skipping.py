@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from worlds import JobBuilder, a_job
 
+from muster.model.events import JobStarted
 from muster.model.fleet import Cluster
 from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
@@ -111,3 +114,36 @@ HALF = ((0, a_job_of(4, runs_s=100)),)
 def test_a_turn_is_taken_only_when_it_may_do_something(jobs, told, untold):
     assert turns(scenario(*jobs), tells_why=True) == told
     assert turns(scenario(*jobs), tells_why=False) == untold
+
+
+@pytest.mark.parametrize("how", [{}, {"tells_why": False}, {"skips_turns": False}], ids=str)
+def test_who_stood_back_for_a_promise_starts_in_the_turn_that_gives_it_up(how):
+    def some_job(queue: str, cpu: int, memory: int, runs_s: int, said_s: int, where: str = "") -> JobBuilder:
+        made = a_job_of(cpu, runs_s=runs_s, said_s=said_s, queue=queue)
+        return replace(made.memory(f"{memory}Gi"), clusters=((where, 50),) if where else ())
+
+    jobs = (
+        some_job("a", 2, 0, 100, 100, "east"),
+        some_job("a", 2, 0, 20, 60, "east"),
+        some_job("a", 4, 0, 30, 200, "west"),
+        some_job("a", 1, 2, 40, 40, "west"),
+        some_job("b", 1, 2, 300, 300),  # promised west from 40 on: in the east it is in the next one's way
+        some_job("b", 4, 0, 10, 10),  # promised the east from 100 on, until the west has room for it
+    )
+    nodes = (("east", 4), ("west", 6))
+    told = replace(
+        scenario(*((place > 3, job) for place, job in enumerate(jobs))),
+        clusters=tuple(Cluster(name=name) for name, _ in nodes),
+        nodes=tuple(
+            Node(name=name, cluster=name, allocatable=Resources.of({"cpu": cpu * 1000, "memory": 2 << 30, "pods": 99}))
+            for name, cpu in nodes
+        ),
+    )
+    moments = [tick.moment for tick in Simulation(told, estimates=False, **how)]
+    starts = {
+        event.job: (moment.now_ms // SECOND, event.cluster)
+        for moment in moments
+        for event in moment.events
+        if isinstance(event, JobStarted)
+    }
+    assert (starts["j4"], starts["j5"]) == ((30, "east"), (30, "west"))

@@ -247,6 +247,8 @@ class Horizon:
 
     def promise(self, job: Job, reservation: Reservation) -> bool:
         """Keep room for the job; False, and nothing changed, if that is not possible."""
+        if (known := self.promised.get(job.id)) is not None and known.reservation is reservation:
+            return True
         self.promised[job.id] = Promised(job=job, reservation=reservation, rooms=self.now)
         if self._rebuild():
             return True

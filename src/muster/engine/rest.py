@@ -18,11 +18,11 @@ def has_settled(turn: Turn) -> bool:
     """Whether another round would only say more of those who wait, and do nothing.
 
     The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow decides
-    who may start.
+    who may start. Nor did anyone stand back for a promise that was given up since.
     """
     if _safe_from(turn) is None:
         return False
-    is_for_good = len(turn.pending) <= 1 and turn.pending.keys() == turn.horizon.promised.keys()
+    is_for_good = turn.pending.keys() == turn.horizon.promised.keys() and max(turn.promises, len(turn.pending)) <= 1
     return is_for_good and not (turn.heard_aged or turn.looked_in_vain or Reason.BUDGET in turn.round.reasons)
 
 

@@ -243,7 +243,7 @@ class Roll(Lined):
 
     def waiting_profiles(self) -> Ints:
         """The numbers of the profiles that queued jobs have."""
-        return self.waiting_with()[: len(self.profiles)].nonzero()[0]
+        return (self.waiting_with() > 0).nonzero()[0]
 
     def in_line(self) -> list[tuple[int, int, int]]:
         """How many stand in line by queue and profile, both as numbers; costs what there are lanes."""

@@ -110,6 +110,7 @@ class Turn:
         self.finder.reopen()
         self.finder.width.reopen()
         self.round = Round()
+        self.promises = len(self.pending)
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self.heard_aged = False
         self.looked_in_vain = False
@@ -159,19 +160,25 @@ class Turn:
             if limit := standing_limit_on(pending.job, self.ledger):
                 self._return(pending, limit.waiting)
         line = list(self.pending.values())
-        kept = self.horizon.promise_all(
+        lasting = [
             (pending.job, pending.reservation)
             for pending in line
             if pending.reservation is not None
             and pending.reservation.start_ms >= self.now_ms
             and self.finder.may_still_use(pending.job, pending.reservation)
-        )
+        ]
+        if len(line) == 1:  # then nobody else minds whether it is kept: it is looked at if nothing better is found
+            self._serve_pending(line[0], lasting[0][1] if lasting else None, is_sole=True)
+            return
+        kept = self.horizon.promise_all(lasting)
         for pending in line:
             old = pending.reservation if pending.job.id in kept else None
             self.horizon.withdraw(pending.job)
             self._serve_pending(pending, old)
 
-    def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
+    def _serve_pending(self, pending: Pending, old: Reservation | None, *, is_sole: bool = False) -> None:
+        """Start the job, or promise it room: what it was promised, unless there is any sooner. If it is the only one
+        with a promise, that may turn out not to hold."""
         job = pending.job
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
@@ -181,7 +188,7 @@ class Turn:
         new = self._soonest(job, NEVER_MS if old is None else old.start_ms)
         # What holds for sure is not given up for a guess, however soon.
         if old is not None and (new is None or not new.is_firm):
-            new = old
+            new = old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
         if new is None and (shortage := never_fits(self.fleet.whole, job.profile)):
             self._return(pending, waiting.never(job.profile, shortage, self.fleet))
             return
@@ -205,11 +212,13 @@ class Turn:
         One of each kind takes a free reservation, or starts at once where it fits (ADR 0012).
         """
         served: set[bool] = set()
-        for job in self._aged():
-            holding = self.ledger.queues[job.queue]
-            if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
+        for job in self._aged() if any(self.who_may_reserve()) else ():
+            if job.profile.asks_gpu in served or not self._free_slots(job):
                 continue
-            if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.minutes.starts) is None:
+            holding = self.ledger.queues[job.queue]
+            if holding.started_usage > holding.entitled:
+                continue
+            if limit_on(job, self.ledger, self.policy, self.minutes.starts) is None:
                 self.lines.look_at(job)
                 self._consider(job)
                 served.add(job.profile.asks_gpu)

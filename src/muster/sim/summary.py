@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from muster.engine.floor import Floor
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
@@ -57,6 +58,7 @@ class Summary:
         self._pools = PoolUse()
         self._fleet: Fleet | None = None
         self._whole_of: dict[str, Resources] = {}
+        self._measured: tuple[Floor, int] | None = None  # when
         self._levels = self._measure()
         self._pools.look(self.state, ())
 
@@ -138,6 +140,9 @@ class Summary:
             self._whole_of = {
                 name: total(node.empty().free for node in fleet.nodes_of(name)) for name in machines.clusters
             }
+        elif self._measured == (floor, floor.version):  # jobs only came
+            return self._levels
+        self._measured = (floor, floor.version)
         by_cluster = {name: (floor.held_in(name), there) for name, there in self._whole_of.items()}
         return weights.usage(floor.capacity()), by_cluster
 
