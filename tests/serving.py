@@ -147,6 +147,11 @@ class Site:
         """What an agent began and ended."""
         return self.folder / f"ledger-{cluster}"
 
+    def has_noted(self, cluster: str, *line: object) -> bool:
+        """Whether the agent's ledger has this line."""
+        lines = self.ledger(cluster).read_text("utf-8").splitlines(keepends=True)
+        return list(line) in [json.loads(one) for one in lines if one.endswith("\n")]  # the last may be half written
+
     def ask(self, method: str, path: str, body: Any = None, *, status: int = 200, **more: Any) -> Any:
         """Ask the server; the answer, which must have this status."""
         assert self._client is not None

@@ -193,8 +193,7 @@ def test_jobs_of_a_cluster_that_is_declared_lost_run_elsewhere_and_its_late_agen
     (job,) = site.wait([job_id])
     assert (job["state"], job["attempt"], job["cluster"]) == ("succeeded", 2, "spare")
     lost.process.send_signal(signal.SIGCONT)
-    stopped = json.dumps(["ended", job_id, 1, "stopped"])
-    site.wait_until(lambda: stopped in site.ledger("lost").read_text("utf-8"))
+    site.wait_until(lambda: site.has_noted("lost", "ended", job_id, 1, "stopped"))
 
 
 def test_of_a_cluster_that_stays_silent_only_jobs_that_want_it_run_elsewhere(tmp_path: Path) -> None:
@@ -210,8 +209,7 @@ def test_of_a_cluster_that_stays_silent_only_jobs_that_want_it_run_elsewhere(tmp
 
         assert (site.job(again)["reason"], site.job(stays)["state"]) == ("lost", "running")
         silent.process.send_signal(signal.SIGCONT)  # a late agent must stop what it still has before it gets more
-        stopped = json.dumps(["ended", again, 1, "stopped"])
-        site.wait_until(lambda: stopped in site.ledger("silent").read_text("utf-8"))
+        site.wait_until(lambda: site.has_noted("silent", "ended", again, 1, "stopped"))
         (job_again,) = site.wait([again], "running")
         assert (job_again["attempt"], site.job(stays)["attempt"]) == (2, 1)
 
