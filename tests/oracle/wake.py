@@ -70,8 +70,8 @@ def _moving_reservations(
     if not horizon.promised:
         return
     for promised in horizon.promised.values():
-        if promised.reservation.is_firm:
-            yield promised.reservation.start_ms
+        if promised.reservation.is_firm:  # one that is due now, and not kept, is given up in the next moment
+            yield max(promised.reservation.start_ms, snapshot.now_ms + 1)
     if (next_end := horizon.next_stated_end()) is not None:
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
     if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
