@@ -22,7 +22,7 @@ def has_settled(turn: Turn) -> bool:
     """
     if _safe_from(turn) is None:
         return False
-    is_for_good = turn.pending.keys() == turn.horizon.promised.keys() and max(turn.promises, len(turn.pending)) <= 1
+    is_for_good = turn.promises <= 1 and _is_one_promised_at_most(turn)
     return is_for_good and not (turn.heard_aged or turn.looked_in_vain or Reason.BUDGET in turn.round.reasons)
 
 
@@ -66,7 +66,11 @@ def refusals(turn: Turn) -> Refused | None:
 
 def _lack_room_only(turn: Turn) -> bool:
     """Whether those who wait do so for want of room, and at most one of them was promised some, for good."""
-    promised = turn.horizon.promised
-    is_for_good = len(turn.pending) <= 1 and promised.keys() == turn.pending.keys()
-    are_firm = all(it.reservation.is_firm for it in promised.values())
-    return is_for_good and are_firm and turn.round.reasons <= _FOR_WANT_OF_ROOM and not turn.round.limited
+    are_firm = all(it.reservation.is_firm for it in turn.horizon.promised.values())
+    is_for_good = are_firm and _is_one_promised_at_most(turn)
+    return is_for_good and turn.round.reasons <= _FOR_WANT_OF_ROOM and not turn.round.limited
+
+
+def _is_one_promised_at_most(turn: Turn) -> bool:
+    """Whether one job is promised room, or none; and that is pending."""
+    return len(turn.pending) <= 1 and turn.pending.keys() == turn.horizon.promised.keys()

@@ -212,7 +212,7 @@ class Turn:
         One of each kind takes a free reservation, or starts at once where it fits (ADR 0012).
         """
         served: set[bool] = set()
-        for job in self._aged() if any(self.who_may_reserve()) else ():
+        for job in self._aged():
             if job.profile.asks_gpu in served or not self._free_slots(job):
                 continue
             holding = self.ledger.queues[job.queue]

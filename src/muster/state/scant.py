@@ -68,8 +68,8 @@ class Scant:
             self._before[place] += least
 
     def has_none_for(self, profile: Profile) -> bool:
-        """Whether there is too little for such a job."""
-        return not _fits_any(self._least_of([profile]), self._free)
+        """Whether there is surely too little for such a job."""
+        return self.is_sure and not _fits_any(self._least_of([profile]), self._free)
 
     def has_none(self) -> bool:
         """Whether there is too little for everyone who waits, and for anyone who is promised room to have it sooner."""
