@@ -27,6 +27,7 @@ from bench.serving import throughput
 from bench.simulate import simulate
 from bench.singles import singles
 from bench.store import store
+from bench.trace import ricc
 from bench.turns import fill
 from bench.worlds import SCALE
 
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "binds": binds,
     "simulate": simulate,
     "million": million,
+    "ricc": ricc,
     "races": races,
     "job-requests": job_requests,
     "store": store,

@@ -241,6 +241,11 @@ class World:
         """Take a turn at this moment and carry out its plan."""
         return self.run.step(self.now_ms).plan
 
+    def then(self) -> World:
+        """The world after a turn at this moment."""
+        self.turn()
+        return self
+
     def started(self) -> set[str]:
         """Ids of the jobs that run."""
         return set(self.state.running)
@@ -291,6 +296,7 @@ class Knobs:
     searches: tuple[int, ...] = ()  # for victims, that may end with nothing in a turn, if not as many as usual
     until_ms: int | None = 120 * SECOND_MS
     turns_ms: tuple[int, ...] = (1000, 5000, 10_000)
+    priorities: bool = False  # inside queues, where there are no classes
 
     def swarm(self, chance: Random) -> Knobs:
         """Some of what is allowed, switched off."""
@@ -320,6 +326,20 @@ CRAMPED = Knobs(  # full machines, of which everyone who waits wants more than i
     script=False,
     preemption=(Preemption.ON, Preemption.OFF),
     until_ms=None,
+)
+ALONE = replace(  # one machine, on which most turns are decided at a glance
+    CRAMPED,
+    clusters=1,
+    nodes=1,
+    queues=4,
+    entries=40,
+    gpus=False,
+    constraints=False,
+    gangs=False,
+    priorities=True,
+    script=True,
+    reservations=(1,),
+    depths=(100, 100, 100, 1, 2),
 )
 WIDTHS = replace(EVERYTHING, width="on")
 BENEFITS = replace(WIDTHS, benefit="on")
@@ -552,6 +572,8 @@ def _entry(
     if knobs.classes:
         optional["priority_class"] = chance.choice([0, 0, 0, 5, 5, 9, -1])
         optional["priority"] = chance.choice([0, 0, 1, 2])
+    if knobs.priorities:
+        optional["priority"] = chance.choice([0, 0, 0, 1])
     if knobs.after and earlier and chance.random() < 0.25:
         optional["after"] = (After(chance.choice(earlier), chance.choice(list(When))),)
     if knobs.quotas:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from effort import a_part
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from worlds import CRAMPED, EVERYTHING, scenario_of, scenarios
+from worlds import ALONE, CRAMPED, EVERYTHING, scenario_of, scenarios
 
 from muster.engine import lines as offering_lines
 from muster.engine import plan
@@ -135,6 +135,12 @@ def test_property_where_nobody_asks_why_the_same_happens(scenario: Scenario) -> 
 @settings(max_examples=settings().max_examples * 2)
 @given(scenarios(replace(CRAMPED, turns_ms=(1000, 2000, 5000))))
 def test_property_where_hardly_anything_fits_the_same_happens_with_every_turn(scenario: Scenario) -> None:
+    assert happenings_of(scenario, tells_why=False) == happenings_of(scenario, skips_turns=False)
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(scenarios(replace(ALONE, turns_ms=(1000, 2000, 5000))))
+def test_property_on_one_machine_the_same_happens_with_every_turn(scenario: Scenario) -> None:
     assert happenings_of(scenario, tells_why=False) == happenings_of(scenario, skips_turns=False)
 
 

@@ -52,6 +52,12 @@ def turns(told: Scenario, *, tells_why: bool) -> list[int]:
     return taken
 
 
+def starts_of(told: Scenario, **how: bool) -> list[tuple[int, str]]:
+    """At which second who starts."""
+    moments = [tick.moment for tick in Simulation(told, estimates=False, **how)]
+    return [(it.now_ms // SECOND, event.job) for it in moments for event in it.events if isinstance(event, JobStarted)]
+
+
 FULL = ((0, a_job_of(8, runs_s=100)), (0, a_job_of(8, runs_s=100)))
 """One that fills the node until 100, and one that is promised it then."""
 
@@ -147,3 +153,23 @@ def test_who_stood_back_for_a_promise_starts_in_the_turn_that_gives_it_up(how):
         if isinstance(event, JobStarted)
     }
     assert (starts["j4"], starts["j5"]) == ((30, "east"), (30, "west"))
+
+
+@pytest.mark.parametrize("how", [{}, {"tells_why": False}, {"skips_turns": False}], ids=str)
+def test_who_comes_up_behind_one_who_was_promised_room_starts_in_the_same_turn(how):
+    told = scenario(
+        (0, a_job_of(6, runs_s=100)), (1, a_job_of(3, runs_s=9, queue="b")), (1, a_job_of(1, runs_s=9, queue="b"))
+    )
+    told = replace(told, policy=replace(told.policy, profiles_deep=1))
+    moments = [tick.moment for tick in Simulation(told, estimates=False, **how)]
+    starts = [
+        (it.now_ms // SECOND, event.job) for it in moments for event in it.events if isinstance(event, JobStarted)
+    ]
+    assert starts == [(0, "j0"), (1, "j2"), (100, "j1")]
+
+
+@pytest.mark.parametrize("how", [{}, {"tells_why": False}, {"skips_turns": False}], ids=str)
+def test_who_is_hidden_behind_others_is_looked_at_once_it_has_waited_for_very_long(how):
+    told = scenario((0, a_job_of(9, runs_s=9)), (1, a_job_of(1, runs_s=30)), (5, a_job_of(1, runs_s=30)))
+    told = replace(told, policy=replace(told.policy, profiles_deep=1, aging_after_ms=10 * SECOND))
+    assert starts_of(told, **how) == [(11, "j1"), (15, "j2")]

@@ -174,6 +174,16 @@ class Floor:
         """These are the nodes by tightness as they are now."""
         self._index = (self.version, index)
 
+    def sole_free(self) -> Resources | None:
+        """What is free on the only node there is, if it has no devices, a row tells all of it and it owes nothing."""
+        grounds = self.grounds
+        if len(grounds.names) != 1 or grounds.devices or self._values:
+            return None
+        row = self._cells.tolist()
+        if any(row[self._debts :]):
+            return None
+        return Resources(dict(zip(grounds.dims, row[placing.FREE : self._devices], strict=True)))
+
     def capacity(self) -> Resources:
         """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
         if self._there is None:

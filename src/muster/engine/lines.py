@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.kernels import filling, offering, placing, starting
+from muster.engine.kernels import alone, filling, offering, placing, starting
 from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Limits, Offers, Rules
+from muster.engine.kernels.glancing import Running
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
@@ -151,6 +152,16 @@ class Lines:
                 self._done = _with_more_room(self._done)
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
+
+    def fill_alone(self, books: Books, running: Running, amounts: Ints, facts: Ints, started: Ints) -> bool:
+        """Fill the only node there is (kernels/alone.py); False if a head needs a careful look."""
+        while True:
+            why = self._face(alone.fill_alone)(
+                self.columns, self.lines, self.limits, self.shapes, books, self.rules, running, amounts, facts, started
+            )
+            if why != filling.TIED:
+                return why == filling.DONE
+            self.untie()
 
     @property
     def has_started(self) -> bool:
@@ -334,14 +345,23 @@ class Lines:
 
     def submitted_by(self, moment_ms: int) -> list[Job]:
         """The next job of each lane that was submitted by then, as they were lined up."""
+        return [self._roll.job(row) for row in self.heads_by(moment_ms)[1].tolist()]
+
+    def heads_by(self, moment_ms: int) -> tuple[Ints, Ints]:
+        """The lanes whose next job was submitted by then, and the rows of those."""
         cursor = self.lines.cursor
-        heads = cursor[(cursor != NONE) & (self.lines.order[:, _SUBMIT] <= moment_ms)]
-        return [self._roll.job(row) for row in heads.tolist()]
+        lanes = ((cursor != NONE) & (self.lines.order[:, _SUBMIT] <= moment_ms)).nonzero()[0]
+        return lanes, cursor[lanes]
 
     def highest_class(self) -> int:
         """The highest class of anyone who stood in line when the turn began."""
         columns = self.columns
         return int(columns.lane_class[columns.lane_count > 0].max(initial=-NEVER_MS))
+
+    @property
+    def is_any_deep(self) -> bool:
+        """Whether some queue has offered as many profiles as it may: more may come up once one of them is gone."""
+        return bool(self.lines.is_deep.any())
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from muster.engine.closing import closed
+from muster.engine.glance import glance
 from muster.engine.kernels.beside import cores
 from muster.engine.kernels.jit import plain
 from muster.engine.opening import Opened
@@ -26,6 +27,8 @@ def plan(snapshot: Snapshot, threads: int | None = None, *, tells_why: bool = Tr
     `tells_why`: whether verdicts are wanted; without them the actions are the same, and cheaper. `ahead`: how many
     jobs there are for this turn and those to come, if that is known: it decides which kernels are worth their while.
     """
+    if not tells_why and (found := glance(snapshot, ahead)) is not None:
+        return found
     if not snapshot.fleet.pools:
         return closed(snapshot, [_alone(snapshot, tells_why=tells_why, ahead=ahead)])
     opened = Opened(snapshot, ahead)

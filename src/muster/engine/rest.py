@@ -18,9 +18,9 @@ def has_settled(turn: Turn) -> bool:
     """Whether another round would only say more of those who wait, and do nothing.
 
     The one promise there is, is for good, whoever was blocked beside it found no place for another, and no flow decides
-    who may start. Nor did anyone stand back for a promise that was given up since.
+    who may start. Nor did anyone stand back for a promise that was given up since, or behind one that was given.
     """
-    if _safe_from(turn) is None:
+    if _safe_from(turn) is None or turn.lines.is_any_deep:
         return False
     is_for_good = turn.promises <= 1 and _is_one_promised_at_most(turn)
     return is_for_good and not (turn.heard_aged or turn.looked_in_vain or Reason.BUDGET in turn.round.reasons)
@@ -41,9 +41,10 @@ def _safe_from(turn: Turn) -> int | None:
 
 def refusals(turn: Turn) -> Refused | None:
     """Whom the turn would refuse, if it has come to rest: nothing is left to do until time wakes us, once what was
-    decided is done. Who was sent back stands in line again a moment later."""
+    decided is done. Who was sent back stands in line again a moment later, and who was not looked at in a queue that had
+    offered enough may be then."""
     safe_from = _safe_from(turn)
-    if safe_from is None or turn.minutes.sent_back:
+    if safe_from is None or turn.minutes.sent_back or turn.lines.is_any_deep:
         return None
 
     def may_reserve() -> tuple[bool, bool]:

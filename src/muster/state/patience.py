@@ -66,7 +66,7 @@ class Patience:
         if self._scant is None:
             if not self._refusals.are_for_want_of_room:
                 return False
-            self._scant = Scant(state)
+            self._scant = Scant(state, self._refusals)
         if not self._scant.is_sure or run.end_ms < state.now_ms:
             return False
         self._scant.leave(run)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muster.engine import sole
+from muster.engine.kernels import glancing
 from muster.engine.runs import CLUSTER, END, MANY, PROFILE
 from muster.engine.shapes import Ints
 from muster.model.jobs import NEVER_MS, Profile, Running
+from muster.model.plan import Refusals
 
 if TYPE_CHECKING:
     from muster.state.state import State
@@ -28,11 +31,24 @@ class Scant:
     was to come, so that no promise rests on anything else.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, refusals: Refusals) -> None:
         self._roll = state.roll
         self._shapes = state.roll.shapes(state.policy.weights)
+        self._number = state.machines.floor().grounds.cluster_number
+        self._promised = self._least_of(it.job.profile for it in state.pending.values())
+        if isinstance(refusals, sole.Refused):
+            self._take_over(refusals)
+        else:
+            self._look_up(state)
+
+    def _take_over(self, refusals: sole.Refused) -> None:
+        """The turn knew it already."""
+        self.is_sure, self._start_ms = True, NEVER_MS if refusals.start_ms is None else refusals.start_ms
+        self._free = refusals.amounts[[glancing.FREE]]
+        self._before = refusals.amounts[[glancing.BEFORE]]
+
+    def _look_up(self, state: State) -> None:
         floor, runs = state.machines.floor(), state.runs
-        self._number = floor.grounds.cluster_number
         cells = runs.table.cells[:, : runs.table.size]
         is_there, ends, capacity = cells[MANY] > 0, cells[END], floor.capacity_by_cluster()
         is_countable = all(amount < _MOST for amounts in capacity for _, amount in amounts.items())
@@ -42,7 +58,6 @@ class Scant:
             return
         starts = (it.reservation.start_ms for it in state.pending.values() if it.reservation is not None)
         self._start_ms = min(starts, default=NEVER_MS)
-        self._promised = self._least_of(it.job.profile for it in state.pending.values())
         self._free = np.array([self._shapes.row(amounts) for amounts in capacity])
         self._before = self._free.copy()  # the first promised start
         stays = is_there & (ends >= self._start_ms)

@@ -1,0 +1,108 @@
+"""Turns that are decided at a glance: on one node, with one promise at most, and nobody to weigh against another.
+
+Where nobody asks why others wait, most turns of a long simulation are of this kind: an attempt ended, or a job came,
+and it is plain who starts in the room there is, if anyone does. What a whole turn would do is known then without its
+books. Whatever is out of the ordinary is left to that: limits, lifetimes, gangs, GPUs, guesses, several queues that
+could start someone (ADR 0028).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.engine.columns import Columns
+from muster.engine.kernels import glancing
+from muster.engine.kernels.jit import Face, suited_to
+from muster.engine.lines import Lines
+from muster.engine.opening import Opened
+from muster.engine.sole import Sole
+from muster.engine.table import NONE
+from muster.model.plan import Plan
+from muster.model.snapshot import Snapshot
+
+
+def glance(snapshot: Snapshot, ahead: int) -> Plan | None:
+    """The plan of a turn without verdicts; None if it takes a whole turn to tell."""
+    node = _sole(snapshot) if _is_ordinary(snapshot) else None
+    if node is None:
+        return None
+    face = suited_to(max(len(node.roll), ahead))
+    fate = _at_once(node, face)
+    many, is_promised = int(node.facts[glancing.MANY]), node.is_promised
+    if fate == glancing.UNKNOWN:
+        return None
+    in_line = len(node.roll) + (fate == glancing.STARTS)
+    if many == glancing.UNSURE or (many < in_line and not is_promised):
+        return _weighed(node, ahead)
+    return node.plan(fate)
+
+
+def _is_ordinary(snapshot: Snapshot) -> bool:
+    """Whether nothing but room, promises and the order of arrival decides who starts."""
+    policy, fleet = snapshot.policy, snapshot.fleet
+    if len(fleet.nodes) != 1 or len(fleet.clusters) != 1 or fleet.closed or fleet.pools or len(snapshot.pending) > 1:
+        return False
+    if snapshot.held or snapshot.evicted or snapshot.users or snapshot.borrowers:
+        return False
+    if any(it.reservation is None for it in snapshot.pending):
+        return False
+    if not policy.backfill or policy.reservations != 1 or not policy.order.is_by_arrival:
+        return False
+    if policy.calendar or policy.over_share is not None or policy.move_points is not None:
+        return False
+    return policy.starts_per_turn is None and policy.starts_per_queue is None
+
+
+def _sole(snapshot: Snapshot) -> Sole | None:
+    """The only node, if all who run or wait are tasks of amounts alone, and no limit holds anyone back."""
+    columns, policy = snapshot.columns, snapshot.policy
+    if not isinstance(columns, Columns):
+        return None
+    roll, running, floor = columns.roll.seen(), columns.runs.seen(), columns.floor.seen()
+    if roll is None or running is None or floor is None or len(roll.classes) > 1 or roll.has_lifetimes:
+        return None
+    shapes, free = roll.shapes(policy.weights), floor.sole_free()
+    if free is None or not shapes.are_lone or not shapes.judge(snapshot.fleet, roll.waiting_with()):
+        return None
+    roll.carried.catch_up(snapshot, roll, shapes)
+    return None if roll.carried.has_limits else Sole(snapshot, roll, running, shapes, free)
+
+
+def _at_once(node: Sole, face: Face) -> int:
+    """What becomes of the promise, and who starts if queues need not be weighed against each other."""
+    columns = node.roll.columns()
+    is_out = np.zeros(len(columns.submit), np.uint8)
+    look = face(glancing.starts_at_a_glance)
+    return look(columns, node.running, node.shapes.least, node.amounts, node.facts, is_out, node.started)
+
+
+def _weighed(node: Sole, ahead: int) -> Plan | None:
+    """The plan where they must be, as in every turn; None if some job needs a careful look."""
+    node.open()
+    opened = Opened(node.snapshot, ahead)
+    fate = opened.face(glancing.open_room)(node.running, node.shapes.least, node.amounts, node.facts, node.started)
+    if fate == glancing.STARTS and node.pending is not None:
+        opened.ledger.start_as_admitted(node.pending.job)
+    lines = Lines(opened.roll, opened.shapes, node.policy, node.now_ms, opened.face, 1)
+    lines.reopen()
+    if not node.is_promised:
+        node.facts[[glancing.AGED, glancing.FIRST]] = _aged(node, lines, opened)
+    is_done = lines.fill_alone(opened.ledger.columns, node.running, node.amounts, node.facts, node.started)
+    return node.plan(fate) if is_done and not lines.is_any_deep else None
+
+
+def _aged(node: Sole, lines: Lines, opened: Opened) -> tuple[int, int]:
+    """The lane and the row of the oldest who has waited too long, of queues not above their share; -1 if none has."""
+    lanes, rows = lines.heads_by(node.now_ms - node.policy.aging_after_ms)
+    if len(rows):
+        queues = lines.columns.lane_queue[lanes]
+        may = opened.ledger.columns.started_usage[queues] <= opened.ledger.entitled[queues]
+        lanes, rows = lanes[may], rows[may]
+    if not len(rows):
+        return NONE, NONE
+    submits = lines.columns.submit[rows]
+    oldest = (submits == submits.min()).nonzero()[0].tolist()
+    if len(oldest) > 1:
+        jobs = {place: node.roll.job(int(rows[place])) for place in oldest}
+        oldest.sort(key=lambda place: (jobs[place].number, jobs[place].key))
+    return int(lanes[oldest[0]]), int(rows[oldest[0]])
