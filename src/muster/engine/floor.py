@@ -174,7 +174,7 @@ class Floor:
         """These are the nodes by tightness as they are now."""
         self._index = (self.version, index)
 
-    def sole_free(self) -> Resources | None:
+    def sole_free(self) -> dict[str, int] | None:
         """What is free on the only node there is, if it has no devices, a row tells all of it and it owes nothing."""
         grounds = self.grounds
         if len(grounds.names) != 1 or grounds.devices or self._values:
@@ -182,7 +182,7 @@ class Floor:
         row = self._cells.tolist()
         if any(row[self._debts :]):
             return None
-        return Resources(dict(zip(grounds.dims, row[placing.FREE : self._devices], strict=True)))
+        return dict(zip(grounds.dims, row[placing.FREE : self._devices], strict=True))
 
     def capacity(self) -> Resources:
         """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
@@ -205,7 +205,9 @@ class Floor:
         return self._held_on(self.grounds.members[self.grounds.cluster_number[cluster]])
 
     def _held_on(self, numbers: Places) -> Resources:
-        held = Resources.of(dict(zip(self.grounds.dims, _sums(self._held[numbers]), strict=True)))
+        is_sole = len(numbers) == len(self._held) == 1  # then it is asked for at every moment of a simulation
+        sums = self._held_cells.tolist() if is_sole else _sums(self._held[numbers])
+        held = Resources.of(dict(zip(self.grounds.dims, sums, strict=True)))
         for number in self._values.keys() & set(numbers.tolist()) if self._values else ():
             amounts = self._values[number].held.items()
             held = held + Resources.of({name: amount for name, amount in amounts if name not in self.grounds.dims})

@@ -12,9 +12,10 @@ import numpy as np
 
 from muster.engine.columns import Columns
 from muster.engine.kernels import glancing
+from muster.engine.kernels.filling import Books
 from muster.engine.kernels.jit import Face, suited_to
 from muster.engine.lines import Lines
-from muster.engine.opening import Opened
+from muster.engine.shares import Shares
 from muster.engine.sole import Sole
 from muster.engine.table import NONE
 from muster.model.plan import Plan
@@ -33,7 +34,7 @@ def glance(snapshot: Snapshot, ahead: int) -> Plan | None:
         return None
     in_line = len(node.roll) + (fate == glancing.STARTS)
     if many == glancing.UNSURE or (many < in_line and not is_promised):
-        return _weighed(node, ahead)
+        return _weighed(node, face)
     return node.plan(fate)
 
 
@@ -76,33 +77,37 @@ def _at_once(node: Sole, face: Face) -> int:
     return look(columns, node.running, node.shapes.least, node.amounts, node.facts, is_out, node.started)
 
 
-def _weighed(node: Sole, ahead: int) -> Plan | None:
+def _weighed(node: Sole, face: Face) -> Plan | None:
     """The plan where they must be, as in every turn; None if some job needs a careful look."""
     node.open()
-    opened = Opened(node.snapshot, ahead)
-    fate = opened.face(glancing.open_room)(node.running, node.shapes.least, node.amounts, node.facts, node.started)
-    if fate == glancing.STARTS and node.pending is not None:
-        opened.ledger.start_as_admitted(node.pending.job)
-    lines = Lines(opened.roll, opened.shapes, node.policy, node.now_ms, opened.face, 1)
+    fate = face(glancing.open_room)(node.running, node.shapes.least, node.amounts, node.facts, node.started)
+    roll, policy, snapshot = node.roll, node.policy, node.snapshot
+    shares = Shares(snapshot, roll.carried.divisor(snapshot), all_fit=True, known=roll.carried.known)
+    books = roll.carried.opened(node.now_ms, shares.usage, shares.divisor, policy, max(len(roll.users), 1))
+    for pending in snapshot.pending:
+        queue, usage = roll.queues[pending.job.queue], node.shapes.usage[node.shapes.number(pending.job.profile)]
+        books.usage[queue] += usage
+        books.flow[queue] = max(books.flow[queue], books.usage[queue])
+        books.started_usage[queue] += usage * (fate == glancing.STARTS)
+    lines = Lines(roll, node.shapes, policy, node.now_ms, face, 1)
     lines.reopen()
     if not node.is_promised:
-        node.facts[[glancing.AGED, glancing.FIRST]] = _aged(node, lines, opened)
-    is_done = lines.fill_alone(opened.ledger.columns, node.running, node.amounts, node.facts, node.started)
+        node.facts[[glancing.AGED, glancing.FIRST]] = _aged(node, lines, books, shares)
+    is_done = lines.fill_alone(books, node.running, node.amounts, node.facts, node.started)
     return node.plan(fate) if is_done and not lines.is_any_deep else None
 
 
-def _aged(node: Sole, lines: Lines, opened: Opened) -> tuple[int, int]:
+def _aged(node: Sole, lines: Lines, books: Books, shares: Shares) -> tuple[int, int]:
     """The lane and the row of the oldest who has waited too long, of queues not above their share; -1 if none has."""
     lanes, rows = lines.heads_by(node.now_ms - node.policy.aging_after_ms)
-    if len(rows):
-        queues = lines.columns.lane_queue[lanes]
-        may = opened.ledger.columns.started_usage[queues] <= opened.ledger.entitled[queues]
-        lanes, rows = lanes[may], rows[may]
-    if not len(rows):
-        return NONE, NONE
-    submits = lines.columns.submit[rows]
-    oldest = (submits == submits.min()).nonzero()[0].tolist()
-    if len(oldest) > 1:
-        jobs = {place: node.roll.job(int(rows[place])) for place in oldest}
-        oldest.sort(key=lambda place: (jobs[place].number, jobs[place].key))
-    return int(lanes[oldest[0]]), int(rows[oldest[0]])
+    submits, names = lines.columns.submit[rows], node.roll.queues.names
+    for submit_ms in np.unique(submits).tolist():
+        aged = {}
+        for place in (submits == submit_ms).nonzero()[0].tolist():
+            queue = int(lines.columns.lane_queue[lanes[place]])
+            if books.started_usage[queue] <= shares.entitled[names[queue]]:
+                aged[place] = node.roll.job(int(rows[place]))
+        if aged:
+            oldest = min(aged, key=lambda place: (aged[place].number, aged[place].key))
+            return int(lanes[oldest]), int(rows[oldest])
+    return NONE, NONE

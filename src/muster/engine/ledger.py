@@ -303,11 +303,6 @@ class Ledger:
         self._count_started(job.queue, amounts, usage)
         self.columns.starts[self.queues[job.queue].number] += 1
 
-    def start_as_admitted(self, job: Job) -> None:
-        """An admitted job starts at its min."""
-        self._count_started(job.queue, self._least(job.profile), self.least_usage(job))
-        self.columns.starts[self.queues[job.queue].number] += 1
-
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
         """A running job loses these tasks."""
         job = run.job

@@ -41,8 +41,8 @@ def _safe_from(turn: Turn) -> int | None:
 
 def refusals(turn: Turn) -> Refused | None:
     """Whom the turn would refuse, if it has come to rest: nothing is left to do until time wakes us, once what was
-    decided is done. Who was sent back stands in line again a moment later, and who was not looked at in a queue that had
-    offered enough may be then."""
+    decided is done. Who was sent back stands in line again a moment later; who was not looked at, for its queue had
+    offered enough, may be then."""
     safe_from = _safe_from(turn)
     if safe_from is None or turn.minutes.sent_back or turn.lines.is_any_deep:
         return None

@@ -5,7 +5,7 @@ The table lives as long as its roll: a profile gets its row when it is first see
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -129,7 +129,7 @@ class ShapeTable:
             self._homes = (fleet, self._known, homes)
         return self._homes[2]
 
-    def row(self, resources: Resources) -> Ints:
+    def row(self, resources: Resources | Mapping[str, int]) -> Ints:
         """Amounts by number. Names that no profile asks for are left out."""
         row = np.zeros(len(self.resources), np.int64)
         for name, amount in resources.items():

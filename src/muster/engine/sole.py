@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from muster.engine import runs
@@ -13,7 +15,6 @@ from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Reservation, Task
 from muster.model.plan import Action, Admit, Plan, Promise, Start
 from muster.model.policy import Policy
-from muster.model.resources import Resources
 from muster.model.snapshot import Snapshot
 
 _MOST_STARTS = 256  # in one turn: of more, a whole turn is the quicker one for each
@@ -57,7 +58,9 @@ class Refused:
 class Sole:
     """The node, as a turn finds it and fills it."""
 
-    def __init__(self, snapshot: Snapshot, roll: Roll, running: Runs, shapes: ShapeTable, free: Resources) -> None:
+    def __init__(
+        self, snapshot: Snapshot, roll: Roll, running: Runs, shapes: ShapeTable, free: Mapping[str, int]
+    ) -> None:
         self.snapshot, self.policy, self.now_ms = snapshot, snapshot.policy, snapshot.now_ms
         self.roll, self.shapes = roll, shapes
         self.pending = next(iter(snapshot.pending), None)
