@@ -1,9 +1,9 @@
-"""Turns that are decided at a glance: on one node, with one promise at most, and nobody to weigh against another.
+"""Turns that are decided at a glance: on one node, with one promise at most, where nobody asks why others wait.
 
-Where nobody asks why others wait, most turns of a long simulation are of this kind: an attempt ended, or a job came,
-and it is plain who starts in the room there is, if anyone does. What a whole turn would do is known then without its
-books. Whatever is out of the ordinary is left to that: limits, lifetimes, gangs, GPUs, guesses, several queues that
-could start someone (ADR 0028).
+Most turns of a long simulation are of this kind: an attempt ended, or a job came, and it is plain who starts in the
+room there is, if anyone does. Where several queues could start someone, they are weighed against each other as in every
+turn, over a few amounts instead of rooms. Whatever is out of the ordinary is left to a whole turn: limits, lifetimes,
+gangs, GPUs, guesses (ADR 0028).
 """
 
 from __future__ import annotations

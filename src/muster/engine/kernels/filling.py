@@ -11,6 +11,8 @@ This module says what that works on; the kernels are next to it:
     care        which heads the planner must look at
     hoping      whether who may take from others could have room by that
     starting    the loop
+    glancing    who starts on the only node there is, without weighing queues
+    alone       the loop on the only node there is
 """
 
 from __future__ import annotations
