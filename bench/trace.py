@@ -23,7 +23,7 @@ JOBS = round(1_000_000 * SCALE)
 FIRST = 20_000  # of the log, for the comparison
 PROCESSORS = "8192"
 MOST_S = 300
-WARM_UP = 2_000  # moments
+WARM_UP = 12_000  # moments
 
 
 def ricc() -> str:

@@ -105,7 +105,8 @@ def _aged(node: Sole, lines: Lines, books: Books, shares: Shares) -> tuple[int, 
         aged = {}
         for place in (submits == submit_ms).nonzero()[0].tolist():
             queue = int(lines.columns.lane_queue[lanes[place]])
-            if books.started_usage[queue] <= shares.entitled[names[queue]]:
+            used = books.started_usage[queue]
+            if not used or used <= shares.entitled[names[queue]]:  # shares are worked out for whoever asks
                 aged[place] = node.roll.job(int(rows[place]))
         if aged:
             oldest = min(aged, key=lambda place: (aged[place].number, aged[place].key))

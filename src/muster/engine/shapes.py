@@ -65,6 +65,8 @@ class ShapeTable:
 
     def catch_up(self) -> None:
         """Rows for all profiles that have come since."""
+        if len(self.profiles) == self._known:
+            return
         profiles = self.profiles.names[self._known :]
         for profile in profiles:
             for name in profile.most:

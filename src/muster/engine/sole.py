@@ -77,8 +77,8 @@ class Sole:
             job, start_ms = self.pending.job, self.pending.reservation.start_ms
             promised, known_ms = self.shapes.number(job.profile), job.known_ms
         since_ms = self.now_ms - self.policy.aging_after_ms
-        bound_ms = NONE if known_ms is None else known_ms
-        told = (self.now_ms, start_ms, promised, bound_ms, self.policy.profiles_deep, since_ms, NEVER_MS, NONE, NONE)
+        bound_ms, deep = NONE if known_ms is None else known_ms, self.policy.profiles_deep
+        told = (self.now_ms, start_ms, promised, bound_ms, deep, since_ms, NEVER_MS, len(self.roll), NONE, NONE)
         self.facts = np.zeros(glancing.FACTS, np.int64)
         self.facts[: len(told)] = told
         self.amounts = np.array([self._free] * glancing.AMOUNTS)

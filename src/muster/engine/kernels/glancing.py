@@ -11,14 +11,13 @@ from typing import NamedTuple
 from muster.engine.kernels.filling import NONE, Flags, Ints, Roll
 from muster.engine.kernels.jit import kernel
 
-NOW, START, PROMISED, KNOWN, DEEP, SINCE, NEVER, AGED, FIRST, NEXT_END, NEXT_AGE, LANE, MANY, RESERVED, PLACE, FACTS = (
-    range(16)
-)
+NOW, START, PROMISED, KNOWN, DEEP, SINCE, NEVER, WAITING, AGED, FIRST = range(10)
+NEXT_END, NEXT_AGE, LANE, MANY, RESERVED, PLACE, FACTS = range(10, 17)
 """What is told: the moment; when the promise starts, its profile (-1: there is none) and how long its job will run;
-how many profiles a queue may offer, after which submit time nobody is aged yet, what stands for never; the lane and the
-row of the aged job that comes before all others (-1: none does). And what is answered: the first end to come, the first
-submit time after that of those who wait; in which lane the next to start stands; how many start, the row of the one who
-is newly promised room (-1: nobody is), and after how many starts."""
+how many profiles a queue may offer, after which submit time nobody is aged yet, what stands for never; how many
+wait; the lane and the row of the aged job that comes before all others (-1: none does). And what is answered: the first
+end to come, the first submit time after that of those who wait; in which lane the next to start stands; how many start,
+the row of the one who is newly promised room (-1: nobody is), and after how many starts."""
 
 FREE, SPARE, BEFORE, AMOUNTS = range(4)
 """Rows of amounts: what is free now, at the promised moment with the promise kept, and just before it."""
@@ -50,6 +49,9 @@ def starts_at_a_glance(
     other."""
     fate = open_room(running, least, amounts, facts, started)
     if fate == UNKNOWN:
+        return fate
+    if fate == STARTS and facts[WAITING] > 0:  # the next is to be promised room
+        facts[MANY] = UNSURE
         return fate
     note_ages(roll, facts)
     row = next_to_start(roll, least, amounts, facts, is_out)
