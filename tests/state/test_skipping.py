@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from worlds import JobBuilder, a_job
 
-from muster.model.events import JobStarted
+from muster.model.events import ForeignPlaced, JobStarted
 from muster.model.fleet import Cluster
 from muster.model.nodes import Node
 from muster.model.policy import Policy, Preemption
 from muster.model.queues import Queue
 from muster.model.resources import Resources
 from muster.model.snapshot import Snapshot
-from muster.sim.scenario.scenario import Scenario
+from muster.sim.scenario.scenario import Scenario, Scripted
 from muster.sim.simulate import Simulation
 
 SECOND = 1000
@@ -173,3 +173,17 @@ def test_who_is_hidden_behind_others_is_looked_at_once_it_has_waited_for_very_lo
     told = scenario((0, a_job_of(9, runs_s=9)), (1, a_job_of(1, runs_s=30)), (5, a_job_of(1, runs_s=30)))
     told = replace(told, policy=replace(told.policy, profiles_deep=1, aging_after_ms=10 * SECOND))
     assert starts_of(told, **how) == [(11, "j1"), (15, "j2")]
+
+
+@pytest.mark.parametrize("how", [{}, {"tells_why": False}, {"skips_turns": False}], ids=str)
+def test_what_pods_of_others_took_on_one_node_is_not_missing_on_another(how):
+    told = scenario(
+        (0, a_job_of(8, runs_s=100)),
+        (0, a_job_of(6, runs_s=100)),
+        (0, a_job_of(2, runs_s=10, said_s=60)),
+        (6, a_job_of(2, runs_s=9)),
+    )
+    more = Node(name="m", cluster="c", allocatable=told.nodes[0].allocatable)
+    pod = ForeignPlaced(id="pod", node="m", amounts=Resources.of({"cpu": 4000}))
+    told = replace(told, nodes=(*told.nodes, more), events=(Scripted(at_ms=5 * SECOND, event=pod),))
+    assert starts_of(told, **how)[-1] == (10, "j3")

@@ -174,6 +174,11 @@ class Floor:
         """These are the nodes by tightness as they are now."""
         self._index = (self.version, index)
 
+    @property
+    def owes(self) -> bool:
+        """Whether pods that are not ours took on any node what our tasks hold: then sums over nodes say little."""
+        return bool(self._rooms[:, self._debts :].any()) or any(state.room.debt for state in self._values.values())
+
     def sole_free(self) -> dict[str, int] | None:
         """What is free on the only node there is, if it has no devices, a row tells all of it and it owes nothing."""
         grounds = self.grounds

@@ -53,7 +53,7 @@ class Scant:
         is_there, ends, capacity = cells[MANY] > 0, cells[END], floor.capacity_by_cluster()
         is_countable = all(amount < _MOST for amounts in capacity for _, amount in amounts.items())
         are_unsure = ((ends >= NEVER_MS) | (ends <= state.now_ms)) & is_there
-        self.is_sure = is_countable and not np.count_nonzero(are_unsure)
+        self.is_sure = is_countable and not floor.owes and not np.count_nonzero(are_unsure)
         if not self.is_sure:
             return
         starts = (it.reservation.start_ms for it in state.pending.values() if it.reservation is not None)
