@@ -99,7 +99,10 @@ def test_what_a_server_that_has_forgotten_the_agent_was_told_is_said_again_with_
         calls: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         answers = iter(['{"number": 1, "heard": 1}', '{"again": true}', '{"number": 1, "heard": 3}'])
 
+        writers: list[asyncio.StreamWriter] = []
+
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.append(writer)
             while (head := (await reader.readuntil(b"\r\n\r\n")).decode().lower()) and (answer := next(answers, None)):
                 length = int(head.split("content-length:")[1].split()[0])
                 calls.put_nowait(json.loads(await reader.readexactly(length)))
@@ -116,6 +119,9 @@ def test_what_a_server_that_has_forgotten_the_agent_was_told_is_said_again_with_
             await asyncio.wait_for(machines.is_waiting.wait(), PATIENCE_S)
             calling.cancel()
             await asyncio.wait({calling})
+            for writer in writers:  # or the next test that collects garbage finds their sockets
+                writer.close()
+                await writer.wait_closed()
             return heard, machines.has()
 
     (first, second, third), left = asyncio.run(story())
