@@ -30,6 +30,7 @@ from muster.state.record import Recorder
 from muster.state.state import Listener
 
 SHOW_PROGRESS_FROM = 500  # jobs
+BAR_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
         raise InvalidValue(
             file, "with --trace, a file without clusters, jobs and events: those are the trace's", "FILE"
         )
-    return load_trace(trace, around)
+    with Console(stderr=True).status(f"reading {os.path.basename(trace.path)}"):  # to whoever looks
+        return load_trace(trace, around)
 
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
@@ -192,11 +194,10 @@ def _with_progress(simulation: Simulation) -> Iterator[Tick]:
         return
     columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.completed}/{task.total} jobs done"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("jobs", total=jobs)
+        task, done, shown = progress.add_task("jobs", total=jobs), 0, 0
         for tick in simulation:
-            done = sum(type(event).__name__ in _ENDS for event in tick.moment.events)
-            progress.advance(task, done)
+            done += len(tick.moment.over)
+            if done - shown >= jobs / BAR_STEPS:  # to move the bar takes as long as a moment of a simulation
+                shown = done
+                progress.update(task, completed=done)
             yield tick
-
-
-_ENDS = frozenset({"JobSucceeded", "JobFailed", "JobCancelled"})

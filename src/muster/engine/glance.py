@@ -63,7 +63,7 @@ def _sole(snapshot: Snapshot) -> Sole | None:
     if roll is None or running is None or floor is None or len(roll.classes) > 1 or roll.has_lifetimes:
         return None
     shapes, free = roll.shapes(policy.weights), floor.sole_free()
-    if free is None or not shapes.are_lone or not shapes.judge(snapshot.fleet, roll.waiting_with()):
+    if free is None or not shapes.are_lone or not shapes.judge(snapshot.fleet, roll.waiting_with(), roll.mix):
         return None
     roll.carried.catch_up(snapshot, roll, shapes)
     return None if roll.carried.has_limits else Sole(snapshot, roll, running, shapes, free)

@@ -22,7 +22,7 @@ class Opened:
         self.snapshot = snapshot
         self.roll = Roll.of(snapshot)
         self.shapes = self.roll.shapes(snapshot.policy.weights)
-        all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with())
+        all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with(), self.roll.mix)
         self.runs = Runs.of(snapshot, self.roll)
         self.roll.carried.catch_up(snapshot, self.roll, self.shapes)
         carried = self.roll.carried

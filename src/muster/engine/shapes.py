@@ -52,6 +52,7 @@ class ShapeTable:
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
         self._fleet: Fleet | None = None
+        self._judged: tuple[int, bool] | None = None  # the mix of those who wait, and whether all of them fit
         self._asks: dict[Grounds, tuple[int, bool, Asks]] = {}
         self._homes: tuple[Fleet, int, Ints] | None = None
         self._groups: tuple[int, Groups] | None = None
@@ -92,12 +93,19 @@ class ShapeTable:
             self.least[number] = self.row(profile.least)
         self._known = size
 
-    def judge(self, fleet: Fleet, waiting_with: Ints) -> bool:
-        """Work out who of those who wait fits no empty cluster; whether all do."""
+    def judge(self, fleet: Fleet, waiting_with: Ints, mix: int) -> bool:
+        """Work out who of those who wait fits no empty cluster; whether all do. It stays so as long as their mix does.
+
+        See muster.engine.lined.Lined.
+        """
         if fleet is not self._fleet:
-            self._fleet = fleet
+            self._fleet, self._judged = fleet, None
             self.never_fits[:] = _UNKNOWN
-        waiting = waiting_with[: self._known]
+        if self._judged is None or self._judged[0] != mix:
+            self._judged = (mix, self._do_all_fit(fleet, waiting_with[: self._known]))
+        return self._judged[1]
+
+    def _do_all_fit(self, fleet: Fleet, waiting: Ints) -> bool:
         in_question = waiting > 0
         in_question &= self.never_fits[: len(waiting)] != 0  # or they are known to fit
         if not np.count_nonzero(in_question):

@@ -67,11 +67,15 @@ class Sole:
         cells = running.table.cells[:, : running.table.size]
         self.running = glancing.Running(cells[runs.MANY], cells[runs.END], cells[runs.PROFILE])
         self.started = np.empty((_MOST_STARTS, glancing.STARTED), np.int64)
-        self._free = shapes.row(free)
+        self._free, self._told = shapes.row(free), self._facts()
         self.open()
 
     def open(self) -> None:
         """Nothing is decided yet."""
+        self.facts, self.amounts = self._told.copy(), np.array([self._free] * glancing.AMOUNTS)
+
+    def _facts(self) -> Ints:
+        """All that is known before anything is decided."""
         promised, start_ms, known_ms = NONE, NEVER_MS, None
         if self.pending is not None and self.pending.reservation is not None:
             job, start_ms = self.pending.job, self.pending.reservation.start_ms
@@ -79,9 +83,9 @@ class Sole:
         since_ms = self.now_ms - self.policy.aging_after_ms
         bound_ms, deep = NONE if known_ms is None else known_ms, self.policy.profiles_deep
         told = (self.now_ms, start_ms, promised, bound_ms, deep, since_ms, NEVER_MS, len(self.roll), NONE, NONE)
-        self.facts = np.zeros(glancing.FACTS, np.int64)
-        self.facts[: len(told)] = told
-        self.amounts = np.array([self._free] * glancing.AMOUNTS)
+        facts = np.zeros(glancing.FACTS, np.int64)
+        facts[: len(told)] = told
+        return facts
 
     @property
     def is_promised(self) -> bool:

@@ -6,8 +6,9 @@ The order of the tuples means nothing, except that a lane's jobs stand in their 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from muster.model.after import After
 from muster.model.budgets import Budget, EvictionLimit
@@ -19,6 +20,11 @@ from muster.model.order import Place
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

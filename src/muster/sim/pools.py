@@ -56,7 +56,7 @@ class PoolUse:
 
     def pass_time(self, dt_ms: int) -> None:
         """All stayed as it is for so long."""
-        for name, there in self._there.items():
+        for name, there in self._there.items() if dt_ms else ():
             life = self._lives.setdefault(name, _Life())
             life.there.add(there.items(), dt_ms)
             life.held.add(self._held[name].items(), dt_ms)
@@ -66,5 +66,5 @@ class PoolUse:
         """Of every pool there ever was, how busy it was; of those there are, where they stand."""
         now = told(table) if self._there else {}
         lives = {called(name): life for name, life in sorted(self._lives.items())}
-        mean = {name: utilisation(life.held, life.there, life.lived_ms) for name, life in lives.items()}
+        mean = {name: utilisation(life.held.sums, life.there.sums, life.lived_ms) for name, life in lives.items()}
         return {name: {"utilisation": mean.get(name, {}), **now.get(name, {})} for name in {**now, **mean}}

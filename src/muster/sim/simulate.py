@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from muster.engine.garbage import collect_seldom
 from muster.engine.kernels import size_after
@@ -18,6 +18,11 @@ from muster.state.forecast import Estimate, forecast
 from muster.state.run import Moment, Run
 from muster.state.state import Listener, State
 from muster.state.work import Work
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from muster.engine.floor import Floor
@@ -11,8 +11,8 @@ from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running
 from muster.model.names import name_key
 from muster.model.plan import Plan, Rule, Waiting
-from muster.model.resources import GPU, MICRO, Resources, total
-from muster.sim.integral import Integral, Steps, utilisation
+from muster.model.resources import GPU, MICRO, total
+from muster.sim.integral import Steps, utilisation
 from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
@@ -22,6 +22,7 @@ from muster.state.records import Phase
 from muster.state.state import State
 
 SLOWDOWN_THRESHOLD_S = 10
+_FLEET = "fleet"
 
 
 @dataclass(slots=True)
@@ -34,8 +35,8 @@ class JobStory:
     end_ms: int | None = None
     cause: str = ""  # of its end
     nodes: tuple[str, ...] = ()
-    waited_for: list[str] = field(default_factory=list)
-    preempted_by: list[str] = field(default_factory=list)
+    waited_for: tuple[str, ...] = ()
+    preempted_by: tuple[str, ...] = ()
 
 
 class Summary:
@@ -50,16 +51,16 @@ class Summary:
         self.now_ms = 0
         self.last_plan: Plan | None = None
         self._races = RaceStories()
+        self._has_races = any(entry.race is not None for entry in simulation.scenario.jobs)
         self._running: dict[str, Running] = {}
         self._usage = Steps()
-        self._whole = Integral()
-        self._held: dict[str, Integral] = {}
-        self._there: dict[str, Integral] = {}
+        self._whole = Steps()
+        self._held: dict[str, Steps] = {}  # by cluster
+        self._there: dict[str, Steps] = {}
         self._pools = PoolUse()
         self._fleet: Fleet | None = None
-        self._whole_of: dict[str, Resources] = {}
         self._measured: tuple[Floor, int] | None = None  # when
-        self._levels = self._measure()
+        self._measure()
         self._pools.look(self.state, ())
 
     @property
@@ -71,23 +72,30 @@ class Summary:
 
     def add(self, tick: Tick) -> None:
         """One more moment."""
-        self._integrate(tick.moment.now_ms)
+        self._pools.pass_time(tick.moment.now_ms - self.now_ms)
+        self.now_ms = tick.moment.now_ms
         for event in tick.moment.events:
             self._note(event)
-            self._races.note(event)
+            if self._has_races:
+                self._races.note(event)
         for notice in tick.notices:
-            waited_for = self.stories[notice.job].waited_for
-            if notice.waiting.reason.name not in waited_for:
-                waited_for.append(notice.waiting.reason.name)
+            story = self.stories[notice.job]
+            if notice.waiting.reason.name not in story.waited_for:
+                story.waited_for += (notice.waiting.reason.name,)
         if tick.moment.events:
             jobs = _jobs_of(tick.moment.events)
-            self._levels = self._measure()
+            self._measure()
             self._measure_queues({self.stories[job].job.queue for job in jobs})
             self._pools.look(self.state, jobs)
         self.last_plan = tick.moment.plan
 
     def _note(self, event: ev.Event) -> None:
-        match event:
+        match event:  # the most frequent first
+            case ev.JobSubmitted() | ev.JobAdmitted():
+                pass
+            case ev.JobSucceeded(job=job_id):
+                self.stories[job_id].end_ms = self.now_ms
+                self._running.pop(job_id, None)
             case ev.JobStarted(job=job_id, tasks=tasks):
                 story = self.stories[job_id]
                 story.start_ms = self.now_ms
@@ -104,7 +112,7 @@ class Summary:
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
             case ev.JobPreempted(job=job_id, by=by, rule=rule):
                 self.preemptions += rule is not Rule.DRAIN
-                self.stories[job_id].preempted_by.append(f"{by} ({rule.value})")
+                self.stories[job_id].preempted_by += (f"{by} ({rule.value})",)
             case ev.JobRequeued(job=job_id):
                 self._waste(job_id)
                 self.stories[job_id].start_ms, self.stories[job_id].nodes = None, ()
@@ -113,9 +121,6 @@ class Summary:
                 self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
             case ev.JobCancelled(job=job_id, cause=cause):
                 self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
-                self._running.pop(job_id, None)
-            case ev.JobSucceeded(job=job_id):
-                self.stories[job_id].end_ms = self.now_ms
                 self._running.pop(job_id, None)
             case _:
                 pass
@@ -131,31 +136,21 @@ class Summary:
         for name in queues:
             self._usage.set(name, weights.usage(started(name)), self.now_ms)
 
-    def _measure(self) -> tuple[int, dict[str, tuple[Resources, Resources]]]:
-        """The fleet's usage, and by cluster what is held and what is there."""
+    def _measure(self) -> None:
+        """From now on, the fleet's usage, and by cluster what is held and what is there."""
         machines, weights = self.state.machines, self.state.policy.weights
         fleet, floor = machines.fleet(), machines.floor()
         if fleet is not self._fleet:  # nodes change rarely
             self._fleet = fleet
-            self._whole_of = {
-                name: total(node.empty().free for node in fleet.nodes_of(name)) for name in machines.clusters
-            }
+            for name in machines.clusters:
+                there = total(node.empty().free for node in fleet.nodes_of(name))
+                self._there.setdefault(name, Steps()).set_all(there, self.now_ms)
         elif self._measured == (floor, floor.version):  # jobs only came
-            return self._levels
+            return
         self._measured = (floor, floor.version)
-        by_cluster = {name: (floor.held_in(name), there) for name, there in self._whole_of.items()}
-        return weights.usage(floor.capacity()), by_cluster
-
-    def _integrate(self, now_ms: int) -> None:
-        dt_ms = now_ms - self.now_ms
-        if dt_ms:
-            whole, by_cluster = self._levels
-            self._whole.add([("fleet", whole)], dt_ms)
-            self._pools.pass_time(dt_ms)
-            for name, (held, there) in by_cluster.items():
-                self._held.setdefault(name, Integral()).add(held.items(), dt_ms)
-                self._there.setdefault(name, Integral()).add(there.items(), dt_ms)
-        self.now_ms = now_ms
+        for name in self._there:
+            self._held.setdefault(name, Steps()).set_all(floor.held_in(name), self.now_ms)
+        self._whole.set(_FLEET, weights.usage(floor.capacity()), self.now_ms)
 
     # -- at the end ------------------------------------------------------------------------------------
 
@@ -169,7 +164,7 @@ class Summary:
         slowdowns = [
             self._slowdown(story)
             for story in self.stories.values()
-            if self.state.jobs.get(story.job.id) and self.state.jobs[story.job.id].phase is Phase.SUCCEEDED
+            if (record := self.state.jobs.get(story.job.id)) is not None and record.phase is Phase.SUCCEEDED
         ]
         wasted = self._races.wasted_gpu_ms(self.state, self.now_ms)
         ends = [story.end_ms for story in self.stories.values() if story.end_ms is not None]
@@ -247,7 +242,7 @@ class Summary:
         return told
 
     def _queues(self) -> dict[str, Any]:
-        whole = self._whole.sums.get("fleet", 0)
+        whole = self._whole.sum(_FLEET, self.now_ms)
         return {
             name: {
                 "started": self.started.get(name, 0),
@@ -258,7 +253,7 @@ class Summary:
         }
 
     def _utilisation(self, cluster: str) -> dict[str, float]:
-        held, there = self._held.get(cluster, Integral()), self._there.get(cluster, Integral())
+        held, there = (of.get(cluster, Steps()).sums(self.now_ms) for of in (self._held, self._there))
         return utilisation(held, there, self.now_ms)
 
     def _slowdown(self, story: JobStory) -> float:

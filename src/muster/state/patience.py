@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from muster.engine.roll import Traits
 from muster.model import events as ev
-from muster.model.fleet import Fleet
 from muster.model.jobs import Job
 from muster.model.plan import Refusals
 from muster.state.dependencies import must_wait
@@ -27,7 +26,6 @@ class Patience:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._all_fit: tuple[Fleet, int, bool] | None = None
         self._refusals: Refusals | None = None
         self._scant: Scant | None = None  # once someone has left since the last turn
 
@@ -94,12 +92,5 @@ class Patience:
         fleet, books = self._state.fleet, self._state.books[job.queue]
         if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
             return False
-        return self._do_all_fit(fleet)  # who never fits asks in vain, and is not counted
-
-    def _do_all_fit(self, fleet: Fleet) -> bool:
-        """Whether all who wait fit some empty cluster; it stays so until other profiles wait, or the fleet changes."""
-        known, roll = self._all_fit, self._state.roll
-        if known is None or known[0] is not fleet or known[1] != roll.mix:
-            answer = roll.shapes(self._state.policy.weights).judge(fleet, roll.waiting_with())
-            self._all_fit = known = (fleet, roll.mix, answer)
-        return known[2]
+        roll = self._state.roll  # who never fits asks in vain, and is not counted
+        return roll.shapes(self._state.policy.weights).judge(fleet, roll.waiting_with(), roll.mix)

@@ -8,9 +8,8 @@ run time) is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
-from itertools import count
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from muster.engine import plan as decide
 from muster.model import events as ev
@@ -19,11 +18,17 @@ from muster.model.jobs import Job, Reservation, Running
 from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Rule, Start
 from muster.model.retries import DRAINED, FAILED, LOST, PREEMPTED
 from muster.model.snapshot import Snapshot
+from muster.state.agenda import Agenda
 from muster.state.lifecycle import after_ending, after_losing, resized
 from muster.state.racing import OpaqueClusters, Racing
 from muster.state.records import Record
 from muster.state.state import State
 from muster.state.work import Work, Works
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from muster.model.quick import dataclass
 
 End = ev.JobSucceeded | ev.JobFailed
 _ENDS = (ev.JobSucceeded, ev.JobFailed, ev.JobCancelled)
@@ -68,8 +73,7 @@ class Run:
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
-        self._agenda: list[tuple[int, int, int, object, ev.Event]] = []
-        self._sequence = count()
+        self._agenda = Agenda()
         self._silent_ends: dict[str, list[End]] = {}
         self._works = Works()
         self._due: dict[str, int | None] = {}  # of jobs that work: when they are done as things stand
@@ -90,7 +94,7 @@ class Run:
 
     def expect(self, at_ms: int, event: ev.Event) -> None:
         """Something will happen. At one moment ends come first, then the rest in the order expected."""
-        heappush(self._agenda, (self._round_at(at_ms), 1, next(self._sequence), "", event))
+        self._agenda.expect(self._round_at(at_ms), event)
 
     def _round_at(self, moment_ms: int) -> int:
         """The first round not before that moment."""
@@ -105,9 +109,8 @@ class Run:
             end = ev.JobSucceeded(job=run.job.id, attempt=run.attempt)
         else:
             return
-        place = (run.job.key, run.attempt, next(self._sequence))
-        self.done_ms[run.job.id] = run.started_ms + runtime_ms
-        heappush(self._agenda, (self._round_at(run.started_ms + runtime_ms), 0, 0, place, end))
+        self.done_ms[run.job.id] = done_ms = run.started_ms + runtime_ms
+        self._agenda.expect_end(self._round_at(done_ms), run.job.key, run.attempt, end)
 
     def _runtime_ms(self, run: Running) -> int | None:
         """How long the attempt runs in all, if it stays as wide as it is."""
@@ -122,9 +125,9 @@ class Run:
         """When the next turn is due; None when nothing more can happen by itself."""
         if self.state.dependencies.doomed:
             return self.state.now_ms
-        while self._agenda and not self._is_to_come(self._agenda[0][-1], self._agenda[0][0]):
-            heappop(self._agenda)
-        event_ms = self._agenda[0][0] if self._agenda else None
+        while (first := self._agenda.first()) is not None and not self._is_to_come(first.event, first.at_ms):
+            self._agenda.pop(first)
+        event_ms = None if first is None else first.at_ms
         if self._racing is not None and (poll_ms := self._racing.next_ms()) is not None:
             event_ms = poll_ms if event_ms is None else min(event_ms, poll_ms)
         last = self._last
@@ -158,16 +161,17 @@ class Run:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether something is still to happen at this very moment."""
-        return bool(self._agenda) and self._agenda[0][0] <= now_ms
+        first = self._agenda.first()
+        return first is not None and first.at_ms <= now_ms
 
     def step(self, now_ms: int, news: Iterable[ev.Event] = ()) -> Moment:
         """Live through one moment: what was expected happens, then the news."""
         self.state.now_ms, self._over = now_ms, {}
         happened = self._end_doomed(now_ms)
-        while self._agenda and self._agenda[0][0] <= now_ms:
-            at_ms, _, _, _, event = heappop(self._agenda)
-            if self._is_timely(event, at_ms):
-                self._happen(event, now_ms, happened)
+        while (first := self._agenda.first()) is not None and first.at_ms <= now_ms:
+            self._agenda.pop(first)
+            if self._is_timely(first.event, first.at_ms):
+                self._happen(first.event, now_ms, happened)
         for event in news:
             self._happen(event, now_ms, happened)
         self._race_on(now_ms, happened)

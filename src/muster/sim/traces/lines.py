@@ -38,13 +38,12 @@ class Line:
     def whole(self, place: int, field: str, *, least: int = 0, none: int | None = None) -> int:
         """A whole number of at least `least`, or the one that stands for none; decimals are cut off."""
         text = self.parts[place]
-        allowed = f"a number from {least} on" + ("" if none is None else f", or {none} for none")
         try:
             number = int(text) if text.lstrip("-").isdigit() else int(float(text))
         except (ValueError, OverflowError):
-            self.refuse(field, text, allowed)
+            number = NEVER_S
         if number != none and not least <= number < NEVER_S:
-            self.refuse(field, text, allowed)
+            self.refuse(field, text, f"a number from {least} on" + ("" if none is None else f", or {none} for none"))
         return number
 
     def must_have(self, fields: int, what: str) -> None:

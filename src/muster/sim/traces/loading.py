@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from muster.documents.problems import Problem
+from muster.engine.garbage import in_one_go
 from muster.model.names import name_key
 from muster.model.queues import Queue
 from muster.sim.scenario.scenario import Scenario, ScriptJob
@@ -17,11 +18,12 @@ from muster.sim.traces.shaping import Machine
 def load_trace(trace: Trace, around: Scenario | None = None) -> Scenario:
     """The jobs of the trace; policy, queues, users and rounds of the scenario `around` them, if there is one."""
     around = around or Scenario(policy=trace_policy(trace.format))
-    found = read(trace, around.policy)
-    if not found.jobs:
-        raise TraceError((Problem("", 0, "has no jobs that ran"),), trace.path)
-    if trace.repeat_to is not None:
-        found = replace(found, jobs=tuple(repeated(found.jobs, trace.repeat_to)))
+    with in_one_go():
+        found = read(trace, around.policy)
+        if not found.jobs:
+            raise TraceError((Problem("", 0, "has no jobs that ran"),), trace.path)
+        if trace.repeat_to is not None:
+            found = replace(found, jobs=tuple(repeated(found.jobs, trace.repeat_to)))
     made = within(around, found)
     return made if made.until_ms is not None else replace(made, until_ms=_last_ms(made))
 

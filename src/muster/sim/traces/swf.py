@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from muster.model.jobs import Job
 from muster.sim.scenario.scenario import ScriptJob
@@ -101,5 +102,7 @@ def _queue(line: Line, reading: Reading) -> str:
     return "all" if by is QueueBy.ONE else _name(by.value, line.parts[_FIELD_OF[by]])
 
 
+@cache
 def _name(kind: str, number: str) -> str:
+    """The same text for all jobs of one, not a million that are equal."""
     return f"{kind}-{number}" if number != str(_NOBODY) else f"no-{kind}"
