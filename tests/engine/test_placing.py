@@ -430,6 +430,17 @@ def test_cells_of_forgotten_rooms_are_used_again():
     assert len(rooms.books.cells) == size
 
 
+def test_turns_that_need_many_moments_use_the_same_cells_again():
+    grounds, sizes = Grounds(a_fleet(2)), set()
+    for _ in range(6):
+        rooms = Rooms.empty(grounds, face=on_arrays)
+        others = [rooms.copy() for _ in range(50)]
+        sizes.add(len(rooms.books.cells))
+        del rooms, others
+
+    assert len(sizes) == 1
+
+
 def test_a_span_whose_later_moment_was_first_in_another_finds_the_new_room():
     now = Rooms.empty(Grounds(a_fleet(2)))
     later = now.copy()

@@ -94,6 +94,7 @@ class Books:
         self.first = at + len(compared) + 1
         moments = _MOMENTS if self.listed else _MANY_MOMENTS
         self.cells = grounds.new_books(self.first - 1 + (1 + moments) * self._size, listed=self.listed)
+        moments = (len(self.cells) - self.first + 1) // self._size - 1  # cells that are used again may be more
         self.cells[: placing.RING] = self.of((0, 0, 0, ring, self.first, cores_per_gpu, at if len(compared) else 0))
         self.cells[at : at + len(compared)] = compared
         self._free = [self.first + (1 + number) * self._size for number in reversed(range(moments))]
