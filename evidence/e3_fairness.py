@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from evidence.e3_choices import MOST, section
+from evidence.e3_choices import cases as replays
 from evidence.e3_shares import Watch
 from evidence.experiment import Case, Outcome
 from evidence.traces import trace
@@ -39,6 +41,7 @@ WEIGHTS = {
 SINCE, HALF, UNTIL = (datetime(2017, month, 1, tzinfo=UTC) for month in (10, 11, 12))
 HORIZON_MS = int((UNTIL - SINCE).total_seconds()) * 1000
 HALF_MS = int((HALF - SINCE).total_seconds()) * 1000
+READING = philly.Reading(since=SINCE, until=UNTIL, clusters=frozenset(WEIGHTS))
 HOUR_MS = 60 * MINUTE_MS
 NEVER_MS = 1 << 50
 
@@ -75,8 +78,7 @@ def pooled(policy: str) -> Outcome:
     """All jobs of eleven virtual clusters on 64 nodes of 8 GPUs; nobody knows how long anything runs."""
     rules, has_queues = POLICIES[policy]
     machine = Machine(64, 8, GPU)
-    reading = philly.Reading(since=SINCE, until=UNTIL, clusters=frozenset(WEIGHTS))
-    found = philly.jobs(str(trace("philly", "philly.csv.gz")), machine, reading)
+    found = philly.jobs(str(trace("philly", "philly.csv.gz")), machine, READING)
     entries = [_owned(entry, has_queues=has_queues) for entry in found]
     queues = [Queue(name=name, weight=weight * MICRO) for name, weight in WEIGHTS.items()] if has_queues else []
     scenario = on_machine(machine, entries, Scenario(policy=rules, queues=tuple(queues)))
@@ -118,7 +120,8 @@ class Fairness:
 
     def cases(self) -> Sequence[Case]:
         """All that must be run, the longest first."""
-        return [Case(key=policy, work=partial(pooled, policy)) for policy in POLICIES]
+        plain = replays(replace(READING, whole_nodes=False), WEIGHTS, HORIZON_MS // 1000)
+        return [*(Case(key=policy, work=partial(pooled, policy)) for policy in POLICIES), *plain]
 
     def chapter(self, outcomes: Mapping[str, Outcome]) -> str:
         """Its part of docs/evidence.md."""
@@ -135,6 +138,7 @@ class Fairness:
             who = "**Muster**" if policy == "muster" else "ours"
             rows.append([policy, who, *(told[f"{it}_all"] for it in ("jct", "wait", "gangs")), told["used"], *shares])
         ours = {fact: float(value) for fact, value in outcomes["muster"].facts.items()}
+        at_most = f"; no more than {float(outcomes[MOST].facts['used']):.4f} can be" if MOST in outcomes else ""
         return "\n".join(
             [
                 "68,503 jobs of 11 virtual clusters on 64 nodes of 8 GPUs, October and November 2017; run times are"
@@ -149,10 +153,16 @@ class Fairness:
                 f"{ours['jct_held_out']:,.0f} s, mean wait {ours['wait_held_out']:,.0f} s, gangs wait "
                 f"{ours['gangs_held_out']:,.0f} s.",
                 "",
-                bar(f"utilisation {ours['used']:.3f} (bar .90)", ours["used"] >= 0.90),
+                bar(f"utilisation {ours['used']:.4f} (bar .90{at_most})", ours["used"] >= 0.90),
                 bar(f"gangs wait {ours['gangs_all']:,.0f} s (bar 51,821)", ours["gangs_all"] <= 51_821),
                 bar(f"shortfall {100 * ours['shortfall']:.1f} % (bar 16.9)", ours["shortfall"] < 0.169),
                 bar(f"mean JCT {ours['jct_all']:,.0f} s (bar 21,844)", ours["jct_all"] <= 21_844),
+                "",
+                "What is used by the end of the 61 days is bounded by what has come by then: were every job started the"
+                " moment it came, on any number of GPUs, it would be the number above. More is only counted where work"
+                " is thrown away and done again.",
+                "",
+                *section(outcomes, PUBLISHED, WEIGHTS),
             ]
         )
 

@@ -145,7 +145,7 @@ def test_a_gang_of_which_a_pod_went_while_it_was_placed_is_completed_by_the_next
         async with two_nodes(nodeless) as here, held(nodeless) as holding:
             names = await here.gang("train", 4, cpu=2)  # all there is
             await holding.decided(*names)
-            owner = here.pods.objects[here.name, "train-2"].metadata.owner_references
+            owner = (await here.client.get(PODS, "train-2", here.name)).metadata.owner_references
             await here.client.delete(PODS, "train-2", here.name, grace_s=0)
             holding.go()
             await here.are_bound("train-0", "train-1", "train-3")
