@@ -94,6 +94,7 @@ def section(
         *table(["", *headings], rows),
         "",
         *_of_shares([told[key] for n in range(len(shares_of(weights))) if (key := _key("fair-skip", n)) in told]),
+        "",
         *_of_sjf(told.get(BAR)),
     ]
 

@@ -32,6 +32,8 @@ class Watch:
         self.first_ms: dict[str, int] = {}
         self.end_ms: dict[str, int] = {}
         self.preempted = 0
+        self._lost = 0
+        self._since_ms: dict[str, int] = {}  # when its last attempt started
         self._weights, self._fleet, self._until_ms = weights, fleet, until_ms
         self._running = dict.fromkeys(weights, 0)
         self._asked = dict.fromkeys(weights, 0)
@@ -66,9 +68,12 @@ class Watch:
                 self._asked[job.user] += self.gpus[job.id]
             case ev.JobStarted(job=job_id):
                 self.first_ms.setdefault(job_id, self._now_ms)
+                self._since_ms[job_id] = self._now_ms
                 self._running[self.owner[job_id]] += self.gpus[job_id]
             case ev.JobRequeued(job=job_id):
                 self.preempted += 1
+                lasted_ms = min(self._now_ms, self._until_ms) - min(self._since_ms[job_id], self._until_ms)
+                self._lost += self.gpus[job_id] * lasted_ms
                 self._running[self.owner[job_id]] -= self.gpus[job_id]
             case ev.JobSucceeded(job=job_id):
                 self.end_ms[job_id] = self._now_ms
@@ -79,12 +84,14 @@ class Watch:
         return True
 
     def facts(self) -> dict[str, float]:
-        """How much was used, and how much was missing of what was due: of all, and of the one that missed most."""
+        """How much was used, and of that for work that was lost; how much was missing of what was due: of all, and of
+        the one that missed most."""
         due, missing, held = (sum(sums[place] for sums in self._sums.values()) for place in range(3))
         parts = [sums[1] / sums[0] for sums in self._sums.values() if sums[0]]
         received = [min(sums[2] / sums[0], 1.0) for sums in self._sums.values() if sums[0]]
         return {
             "used": held / (self._fleet * self._until_ms),
+            "lost": self._lost / (self._fleet * self._until_ms),
             "shortfall": missing / due,
             "worst": max(parts),
             "jain": sum(received) ** 2 / (len(received) * sum(part * part for part in received)),

@@ -449,6 +449,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         **({"profiles_deep": chance.choice(knobs.depths)} if knobs.depths else {}),
         **({"vain_searches_per_turn": chance.choice(knobs.searches)} if knobs.searches else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
+        preempts_for_shares=chance.random() < 0.8,
     )
 
 

@@ -71,6 +71,62 @@ def test_a_promise_stays_firm_when_jobs_overtake_it_and_those_who_fit_beside_it_
 
 
 @pytest.mark.parametrize(
+    "started_s, passer, policy, gives_way",
+    [
+        pytest.param(70, {}, {}, True, id="who started when it had waited past agingAfter gives way"),
+        pytest.param(70, {}, {"preempts_for_shares": False}, True, id="also where no queue takes from another"),
+        pytest.param(69, {}, {}, False, id="who started before that does not"),
+        pytest.param(70, {"lifetime_ms": None}, {}, False, id="nor who has no lifetime"),
+        pytest.param(70, {"expected_ms": ms(hours=1)}, {}, False, id="nor who is known to end"),
+        pytest.param(70, {"priority_class": 1}, {}, False, id="nor a higher class"),
+        pytest.param(70, {}, {"preemption": Preemption.OFF}, False, id="nor anyone where nobody may be evicted"),
+    ],
+)
+def test_a_gang_that_waited_for_long_takes_the_place_of_those_who_overtook_it(started_s, passer, policy, gives_way):
+    """All in one queue and of one rank, without reservations: there is no other right."""
+    told = {"over_share": None, "reservations": 0, "aging_after_ms": ms(minutes=1), **policy}
+    world = a_world(**told).with_node("n-0", cpu=4).with_node("n-1", cpu=4).with_queues("a")
+    first, second = (a_job("a").named(f"old-{s}").cpu(4).runs(seconds=s) for s in (started_s, 100))
+    world.with_jobs(first, second).turn()
+    world.at(seconds=10).with_jobs(a_job("a").named("gang").tasks(2).cpu(4)).turn()
+    late = a_job("a").named("passer").cpu(4).runs(hours=1).of(**{"lifetime_ms": ms(seconds=5), **passer})
+    world.at(seconds=started_s).with_jobs(late).turn()
+    assert "passer" in world.started()
+
+    world.at(seconds=100).turn()
+
+    assert world.started() == ({"gang"} if gives_way else {"passer"})
+
+
+def test_a_gang_that_came_first_is_not_evicted_for_one_that_it_started_past():
+    """Both wait for very long; the first starts as soon as there is room, and stays."""
+    policy = {"over_share": None, "reservations": 0, "aging_after_ms": ms(minutes=1)}
+    world = a_world(**policy).with_node(cpu=4, count=2).with_queues("a")
+    world.with_jobs(*(a_job("a").named(f"old-{n}").cpu(4).runs(seconds=100) for n in "01")).turn()
+    for second, name in enumerate(("first", "second"), 1):
+        gang = a_job("a").named(name).tasks(2).cpu(4).runs(seconds=100).lifetime()
+        world.at(seconds=second).with_jobs(gang).turn()
+
+    started = [world.at(seconds=seconds).then().started() for seconds in (100, 150, 201)]
+
+    assert started == [{"first"}, {"first"}, {"second"}]
+
+
+def test_a_gang_takes_the_place_of_the_newest_that_are_enough_whatever_their_queues():
+    policy = {"over_share": None, "reservations": 0, "aging_after_ms": 0, "preempts_for_shares": False}
+    world = a_world(**policy).with_node(cpu=4, count=3).with_queues("a", "b", "c")
+    world.with_jobs(*(a_job("a").named(f"old-{s}").cpu(4).runs(seconds=s) for s in (20, 30, 40))).turn()
+    world.at(seconds=1).with_jobs(a_job("c").named("gang").tasks(2).cpu(4)).turn()
+    for seconds, queue in ((20, "a"), (30, "b"), (40, "b")):
+        passer = a_job(queue).named(f"passer-{seconds}").cpu(4).runs(hours=1).lifetime(seconds=60 - seconds)
+        world.at(seconds=seconds).with_jobs(passer).turn()
+
+    world.at(seconds=60).turn()
+
+    assert world.started() == {"gang", "passer-20"}
+
+
+@pytest.mark.parametrize(
     "changes, told",
     [
         pytest.param({"quota": {"cpu": 2000}}, "QUOTA", id="a lowered quota"),

@@ -162,7 +162,7 @@ class Finder:
         self, job: Job, clusters: tuple[str, ...], blocked: Blocked, cluster: str
     ) -> tuple[Placed, Horizon] | None:
         """In the place of queues above their share, of its own queue's lower ranks, and of who overtook it."""
-        claims = Claims(job, self._scarce(job, clusters), self.ledger, self.now_ms)
+        claims = Claims(job, self._scarce(job, clusters), self.ledger, self.now_ms, self.policy)
         in_reach = [unit for unit in claims.units(self.horizon.may_give_way) if unit.run.cluster == cluster]
         if not in_reach:
             return None

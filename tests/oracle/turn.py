@@ -251,7 +251,7 @@ class _Turn:
 
     def _soonest(self, job: Job) -> Reservation | None:
         """The best reservation the job may take: the soonest start, then the most preferred cluster."""
-        claims = Claims(job, GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
+        claims = Claims(job, GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms, self.policy)
 
         def may_evict(run: Running) -> bool:
             return self.policy.preemption is Preemption.ON and claims.right_over(run) is not None

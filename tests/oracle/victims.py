@@ -15,6 +15,7 @@ from itertools import groupby
 
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
+from muster.model.policy import Policy
 from muster.model.resources import Resources
 from oracle.ledger import Ledger
 
@@ -40,8 +41,9 @@ Fits = Callable[[list[Unit]], bool]
 class Claims:
     """What one blocked head may take from whom; follows the units chosen so far."""
 
-    def __init__(self, head: Job, blocked_by: str, ledger: Ledger, now_ms: int) -> None:
+    def __init__(self, head: Job, blocked_by: str, ledger: Ledger, now_ms: int, policy: Policy) -> None:
         self.head = head
+        self.policy = policy
         self.resource = blocked_by
         self.ledger = ledger
         self.now_ms = now_ms
@@ -57,11 +59,22 @@ class Claims:
         """By which rule the head could take from this job at all, its age apart."""
         if run.job.priority_class > self.head.priority_class:
             return None
-        if self.head.id in run.overtook:
+        if self.has_passed(run):
             return Rule.RESERVATION
         if run.job.queue == self.head.queue:
             return Rule.PRIORITY if run.job.rank < self.head.rank else None
         return Rule.FAIR_SHARE if self._may_take(run.job.queue) else None
+
+    def has_passed(self, run: Running) -> bool:
+        """Whether this job overtook the head's reservation; or has a lifetime and no known end, and started when the
+        head, a gang, had waited past `agingAfter`. Not a gang that came before it."""
+        if self.head.id in run.overtook:
+            return True
+        if self.head.profile.tasks_min == 1 or run.job.known_ms is not None or run.job.lifetime_ms is None:
+            return False
+        if len(run.tasks) > 1 and run.job.submit_ms <= self.head.submit_ms:
+            return False
+        return run.started_ms - self.head.submit_ms >= self.policy.aging_after_ms
 
     def _may_take(self, queue: str) -> bool:
         if queue not in self._may_take_from:
@@ -70,7 +83,9 @@ class Claims:
 
     def _has_right_over(self, queue: str) -> bool:
         """Whether the head's queue may take from another one, before anything is taken."""
-        if not self.is_below or self.over(queue) <= 0 or self._would_overtake(queue):
+        if not self.policy.preempts_for_shares or not self.is_below:
+            return False
+        if self.over(queue) <= 0 or self._would_overtake(queue):
             return False
         return self._comes_before(queue)
 
@@ -111,7 +126,7 @@ class Claims:
             if queue == self.head.queue or self._may_take(queue):
                 yield from runs
             else:
-                yield from (run for run in runs if self.head.id in run.overtook)
+                yield from (run for run in runs if self.has_passed(run))
 
     def units(self, running: Mapping[str, list[Running]]) -> list[Unit]:
         """Every unit the head may take of those (by queue) that may give way, in the order in which they go."""
@@ -134,7 +149,7 @@ class Claims:
         return (
             unit.rule is not Rule.RESERVATION,
             -self.over(job.queue) if unit.rule is Rule.FAIR_SHARE else 0,
-            job.queue,
+            job.queue if unit.rule is Rule.FAIR_SHARE else "",
             job.priority_class,
             job.priority,
         )

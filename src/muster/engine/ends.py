@@ -16,13 +16,23 @@ from muster.engine.shapes import Ints
 from muster.model.jobs import NEVER_MS, Job
 
 
+class Passed(NamedTuple):
+    """A gang that has waited for very long is passed by those of unknown end, with a lifetime, that start from some
+    moment on; not by those in several tasks that came before it (ADR 0050)."""
+
+    came_ms: int
+    from_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """From whom a job could take, their age apart: from these queues, by number, and of its own from lower ranks."""
+    """From whom a job could take, their age apart: from these queues, by number, of its own from lower ranks, and from
+    those who passed it."""
 
     queues: Flags
     own: int
     rank: tuple[int, int]
+    passed: Passed | None = None
 
 
 class Ends(NamedTuple):
@@ -161,8 +171,19 @@ class Leaving(Present):
         queue, rank = self.column(runs.QUEUE, rows), self.column(runs.CLASS, rows)
         priority_class, priority = rights.rank
         is_lower = (rank < priority_class) | ((rank == priority_class) & (self.column(runs.PRIORITY, rows) < priority))
-        is_within: Flags = (rank <= priority_class) & np.where(queue == rights.own, is_lower, rights.queues[queue])
-        return is_within
+        is_within: Flags = np.where(queue == rights.own, is_lower, rights.queues[queue])
+        if rights.passed is not None:
+            is_within |= self.have_passed(rows, rights.passed)
+        return is_within & (rank <= priority_class)
+
+    def have_passed(self, rows: Ints, passed: Passed) -> Flags:
+        """Which of them passed a gang."""
+        came, started = self.column(runs.CAME, rows), self.column(runs.STARTED, rows)
+        end, expires = self.column(runs.END, rows), self.column(runs.EXPIRES, rows)
+        is_bounded = (end == NEVER_MS) & (expires < NEVER_MS)
+        may = (came > passed.came_ms) | (self._many(rows) == 1)
+        have: Flags = is_bounded & may & (started >= passed.from_ms)
+        return have
 
     def stated_by(self, moment_ms: int) -> Ints:
         """The rows of those whose stated end comes by that moment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,14 +15,23 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import widths_within_quota
 from muster.engine.lines import NOBODY_TAKES, Takers
 from muster.engine.lower import Lower, Search
-from muster.engine.offers import NO_CEILINGS, ceilings_of, leavers_of, offers_of, until_of
+from muster.engine.offers import (
+    NO_CEILINGS,
+    are_many_or_odd,
+    ceilings_of,
+    has_room_without,
+    leavers_of,
+    leaving_in,
+    offers_of,
+    until_of,
+)
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.scarcity import Scarcity
 from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Taken, Taking
-from muster.engine.victims import Claims, Unit, by_run, victims
+from muster.engine.victims import Claims, Unit, by_run, passed_by, victims
 from muster.engine.waiting import Blocked
 from muster.engine.walls import Walls
 from muster.engine.without import ByRight, Without, are_odd, is_room_left, span_without
@@ -170,21 +179,34 @@ class Finder:
         stays = self.horizon.stays
         return stays.lowest_class < NEVER_MS or bool(stays.givers.many.any())
 
-    def who_may_take(self) -> Takers:
-        """Who could have a right to start in the place of others; a careful look tells."""
+    def who_may_take(self, aged: Callable[[], Iterable[Job]]) -> Takers:
+        """Who could have a right to start in the place of others; a careful look tells. `aged`: the gangs that have
+        waited for very long."""
         if not self.may_anyone_give_way():
             return NOBODY_TAKES._replace(lowest_class=NEVER_MS)
         stays, books = self.horizon.stays, self.ledger.columns
         offers = self._offered()
         return Takers(
-            is_below=books.started_usage < self.ledger.entitled,
+            is_below=(books.started_usage < self.ledger.entitled) & self.policy.preempts_for_shares,
             entitled_to=self.ledger.entitled_to,
             givers=stays.givers,
             offers=offers,
             ceilings=ceilings_of(self.horizon) if len(offers.rows) else NO_CEILINGS,
-            overtaken=stays.overtaken(),
+            overtaken=stays.overtaken() | {job.id for job in aged() if self.may_take_back(job)},
             lowest_class=stays.lowest_class,
         )
+
+    def may_take_back(self, job: Job) -> bool:
+        """Whether a gang could have room, by a plain count, if those left who passed it, or from whom it may take."""
+        stays, passed = self.horizon.stays, passed_by(job, self.policy)
+        if passed is None or not len(past := stays.giving_past(passed)):
+            return False
+        rows = np.union1d(past, stays.giving_to(job, any_queue=self.policy.preempts_for_shares))
+        if self.horizon.promised or are_many_or_odd(stays, rows, self.ledger.shapes):
+            return True
+        leaving = [leaving_in(self.horizon, rows)]
+        where = [name for name in self.fleet.candidates(job.profile) if name in self.fleet.preempts_in]
+        return any(has_room_without(self.horizon, job, name, leaving, only_delays=False) for name in where)
 
     def _offered(self) -> Offers:
         """Who may give way, and until when they stay; looked at anew when others may, or leave for promises."""
@@ -307,7 +329,7 @@ class Finder:
         """Who must go in this cluster for fairness, and where the head starts then."""
         if not self.horizon.stays.givers.many.any():
             return None
-        claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms)
+        claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms, self.policy)
         left = self.policy.evictions_per_turn - self._evicted
         careful = partial(self._without, job, cluster)
         is_on = self.policy.preemption is Preemption.ON

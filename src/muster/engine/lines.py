@@ -347,6 +347,12 @@ class Lines:
         """The next job of each lane that was submitted by then, as they were lined up."""
         return [self._roll.job(row) for row in self.heads_by(moment_ms)[1].tolist()]
 
+    def gangs_by(self, moment_ms: int) -> list[Job]:
+        """Of those the gangs."""
+        lanes, rows = self.heads_by(moment_ms)
+        is_gang = self._shapes.is_gang[self.columns.lane_profile[lanes]] > 0
+        return [self._roll.job(row) for row in rows[is_gang].tolist()]
+
     def heads_by(self, moment_ms: int) -> tuple[Ints, Ints]:
         """The lanes whose next job was submitted by then, and the rows of those."""
         cursor = self.lines.cursor

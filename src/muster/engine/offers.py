@@ -16,6 +16,7 @@ from muster.engine.kernels.filling import Ceilings, Offers
 from muster.engine.kernels.hoping import FEW, FIRM, promises_met
 from muster.engine.kernels.placing import TASK, TASK_GROUP, TASK_NODE, Cells
 from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.stays import Stays
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job
 
@@ -138,6 +139,22 @@ class Leaving(NamedTuple):
     lasts: Cells
     until: Cells
     may: Cells
+
+
+def are_many_or_odd(stays: Stays, rows: Ints, shapes: ShapeTable) -> bool:
+    """Whether what these leave is not counted: they are many, or some leave more or less than all they asked for."""
+    if len(rows) > FEW:
+        return True
+    is_whole, surplus = shapes.is_whole[stays.column(runs.PROFILE, rows)], stays.column(runs.SURPLUS, rows)
+    return bool((is_whole > 0).any() or (surplus > 0).any())
+
+
+def leaving_in(horizon: Horizon, rows: Ints) -> Leaving:
+    """All of these rows go."""
+    books = horizon.now.books
+    moves, lasts = horizon.stays.moves_of(rows, books.grounds, horizon.asks)
+    until, may = until_of(horizon, rows), np.ones(len(rows), np.int64)
+    return Leaving(*(books.from_array(column) for column in (moves, lasts, until, may)))
 
 
 def has_room_without(

@@ -24,11 +24,11 @@ from muster.model.jobs import NEVER_MS, Running
 from muster.model.names import name_mark
 from muster.model.snapshot import Snapshot
 
-QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, EXPIRES, PROTECTED, SURPLUS, MARK = range(11)
-FIRST, MANY, COLUMNS = 11, 12, 13
+QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, EXPIRES, PROTECTED, SURPLUS, CAME, MARK = range(12)
+FIRST, MANY, COLUMNS = 12, 13, 14
 """Columns of an attempt. END is NEVER_MS where nobody stated any; EXPIRES: from when on it may be evicted, NEVER_MS if
-it has no lifetime; it is safe while it is PROTECTED; SURPLUS: it has tasks above min; MARK tells it from others; its
-tasks are the MANY from FIRST on. A row of no tasks is empty, and protected for ever."""
+it has no lifetime; it is safe while it is PROTECTED; SURPLUS: it has tasks above min; CAME: when its job did; MARK
+tells it from others; its tasks are the MANY from FIRST on. A row of no tasks is empty, and protected for ever."""
 
 GROUP, NODE, DEVICES, ABOVE, TASK_COLUMNS = range(5)
 """Columns of a task: its group's place in the profile, its node, its devices as bits; if it is above min, its place
@@ -276,6 +276,7 @@ class Runs:
             expires_ms(run),
             run.safe_until_ms,
             int(bool(surplus)),
+            job.submit_ms,
             name_mark(job.id),
         ]
         nodes = self.nodes

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.engine import runs
-from muster.engine.ends import Leaving
+from muster.engine.ends import Leaving, Passed
 from muster.engine.grounds import Grounds
 from muster.engine.present import Flags
 from muster.engine.runs import RunTable
 from muster.engine.shapes import Ints
 from muster.engine.table import NONE
-from muster.model.jobs import NEVER_MS, Running
+from muster.model.jobs import NEVER_MS, Job, Running
 
 BORROWER = -NEVER_MS  # the class of whoever only borrows: lower than any
 
@@ -98,6 +98,7 @@ class Stays(Leaving):
         cells[runs.END] = np.where(known == NONE, NEVER_MS, self.now_ms + known)
         lifetime = columns.lifetime[started.rows]
         cells[runs.EXPIRES] = np.where(lifetime == NONE, NEVER_MS, self.now_ms + lifetime)
+        cells[runs.CAME] = columns.submit[started.rows]
         cells[runs.FIRST] = started.first_task
         cells[runs.MANY] = started.many_tasks()
         tasks = np.zeros((len(started.tasks), runs.TASK_COLUMNS), np.int64)
@@ -260,6 +261,24 @@ class Stays(Leaving):
     def giving_in(self, row: int) -> list[Running]:
         """The attempt in this row, if it may give way."""
         return [self.run(row)] if row < len(self._gives) and self._gives[row] else []
+
+    def giving_past(self, passed: Passed) -> Ints:
+        """The rows of those who passed a gang, and may give way."""
+        rows = self._giving[0]
+        past: Ints = rows[self._gives[rows] & self.have_passed(rows, passed)]
+        return past
+
+    def giving_to(self, job: Job, *, any_queue: bool) -> Ints:
+        """The rows of those who may give way of whom it may take by rank, or because they overtook it; of any queue,
+        whose share has to be asked for."""
+        rows, queue = self._giving
+        is_it = self._gives[rows]
+        if not any_queue:
+            rank, priority = self.column(runs.CLASS, rows), self.column(runs.PRIORITY, rows)
+            is_lower = (rank < job.priority_class) | ((rank == job.priority_class) & (priority < job.priority))
+            is_it &= is_lower & (queue == self.roll.queues[job.queue])
+        overtook = [row for row, jobs in self.overtook().items() if job.id in jobs and self.giving_in(row)]
+        return np.union1d(rows[is_it], np.array(overtook, np.int64))
 
     def overtaken(self) -> set[str]:
         """The jobs that someone overtook who may give way."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from muster.engine import waiting
 from muster.engine.elastic.width import Cut
@@ -294,7 +294,8 @@ class Turn:
 
     def _who_needs_care(self) -> Care:
         kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.who_may_reserve()
-        return self.lines.care(kinds, self.finder.who_may_take())
+        aged_ms = self.now_ms - self.policy.aging_after_ms
+        return self.lines.care(kinds, self.finder.who_may_take(partial(self.lines.gangs_by, aged_ms)))
 
     def who_may_reserve(self) -> list[int]:
         """Whether CPU and GPU jobs may still have a reservation in some cluster."""
@@ -355,7 +356,7 @@ class Turn:
 
         @cache
         def rights() -> Rights:
-            claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms)
+            claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms, self.policy)
             return claims.rights(self.roll)
 
         preempts_in = self.fleet.preempts_in if self.policy.preemption is Preemption.ON else ()

@@ -1,6 +1,7 @@
 """Who must give way so that a blocked head can start (design.md 4.6).
 
-Two rights: a queue below its entitled share, and below its entitled part of the resource that blocks it, may
+Three rights: a job may take from those who overtook it, its reservation or, if it is a gang, after it had waited for
+very long (ADR 0050); a queue below its entitled share, and below its entitled part of the resource that blocks it, may
 take from queues above theirs that have had more lately; and inside one queue a head may take from strictly lower
 (class, priority).
 Only what has outlived its lifetime goes, or tasks above min, which never had one. We look for one eviction
@@ -18,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from muster.engine.ends import Rights
+from muster.engine.ends import Passed, Rights
 from muster.engine.giving import Reach
 from muster.engine.ledger import Ledger
 from muster.engine.present import Flags
@@ -27,6 +28,7 @@ from muster.engine.shapes import Ints
 from muster.engine.stays import Stays
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
+from muster.model.policy import Policy
 from muster.model.resources import Resources
 
 _ABOUT = 1e-9  # far more than floats are wrong by
@@ -70,13 +72,21 @@ class Trial(Protocol):
         """Which of them could change where it goes, each by itself."""
 
 
+def passed_by(head: Job, policy: Policy) -> Passed | None:
+    """Who passes a job that waits, if it is a gang."""
+    from_ms = policy.overtaken_from_ms(head)
+    return None if from_ms is None else Passed(came_ms=head.submit_ms, from_ms=from_ms)
+
+
 class Claims:
     """What one blocked head may take from whom; follows the units chosen so far."""
 
-    def __init__(self, head: Job, blocked_by: Callable[[], str], ledger: Ledger, now_ms: int) -> None:
+    def __init__(self, head: Job, blocked_by: Callable[[], str], ledger: Ledger, now_ms: int, policy: Policy) -> None:
         self.head = head
         self.ledger = ledger
         self.now_ms = now_ms
+        self.passed = passed_by(head, policy)
+        self._for_shares = policy.preempts_for_shares
         self._blocked_by = blocked_by
         self._taken: dict[str, Resources] = {}
 
@@ -100,11 +110,19 @@ class Claims:
         """By which rule the head could take from this job at all, its age apart."""
         if run.job.priority_class > self.head.priority_class:
             return None
-        if self.head.id in run.overtook:
+        if self.head.id in run.overtook or self._was_passed_by(run):
             return Rule.RESERVATION
         if run.job.queue == self.head.queue:
             return Rule.PRIORITY if run.job.rank < self.head.rank else None
         return Rule.FAIR_SHARE if self._may_take(run.job.queue) else None
+
+    def _was_passed_by(self, run: Running) -> bool:
+        """Whether the head is a gang that had waited for very long when this job started, of one task or come later."""
+        passed, job = self.passed, run.job
+        if passed is None or job.known_ms is not None or job.lifetime_ms is None:
+            return False
+        may = len(run.tasks) == 1 or job.submit_ms > passed.came_ms
+        return may and run.started_ms >= passed.from_ms
 
     def _may_take(self, queue: str) -> bool:
         return queue in self._may_take_from
@@ -114,7 +132,7 @@ class Claims:
         """The queues that the head's queue may take from, before anything is taken."""
         # the cheapest question first: the last ones need the resource that is short
         before, names = self._comes_before(), self.ledger.numbered
-        if not np.count_nonzero(before) or not self.is_below:
+        if not self._for_shares or not np.count_nonzero(before) or not self.is_below:
             return set()
         others = np.flatnonzero(before & (self._all_over > 0)).tolist()
         return {names[number] for number in others if not self._would_overtake(names[number])}
@@ -168,7 +186,9 @@ class Claims:
     def rights(self, roll: Roll) -> Rights:
         """From whom the head could take at all, their age apart."""
         others = [name in self._may_take_from for name in roll.queues.names]
-        return Rights(queues=np.array(others, np.bool_), own=roll.queues[self.head.queue], rank=self.head.rank)
+        own = roll.queues[self.head.queue]
+        reach = np.array(others, np.bool_)
+        return Rights(queues=reach, own=own, rank=self.head.rank, passed=self.passed)
 
     def _within_reach(self, stays: Stays) -> Iterator[Running]:
         """Those of its own queue, of queues it may take from, and who overtook it; most queues need one look."""
@@ -181,6 +201,8 @@ class Claims:
         for row, jobs in stays.overtook().items():
             if self.head.id in jobs:
                 yield from stays.giving_in(row)
+        if self.passed is not None:
+            yield from (stays.run(row) for row in stays.giving_past(self.passed).tolist())
 
     def reach(self, stays: Stays) -> list[Reach]:
         """The queues with attempts the head may take, those furthest over first, its own last."""
@@ -203,6 +225,8 @@ class Claims:
 
     def is_overtaken(self, stays: Stays) -> bool:
         """Whether the head has a right over those who overtook it."""
+        if self.passed is not None and len(stays.giving_past(self.passed)):
+            return True
         return any(self.head.id in jobs for jobs in stays.overtook().values())
 
     def units(self, stays: Stays) -> list[Unit]:
@@ -221,12 +245,12 @@ class Claims:
         return found
 
     def tier(self, unit: Unit) -> tuple[bool, int, str, int, int]:
-        """Whose jobs go first: reservation's overtakers, the queue furthest over, lowest class, lowest priority."""
-        job = unit.run.job
+        """Whose jobs go first: who overtook the head, the queue furthest over, lowest class, lowest priority."""
+        job, is_by_share = unit.run.job, unit.rule is Rule.FAIR_SHARE
         return (
             unit.rule is not Rule.RESERVATION,
-            -self.over(job.queue) if unit.rule is Rule.FAIR_SHARE else 0,
-            job.queue,
+            -self.over(job.queue) if is_by_share else 0,
+            job.queue if is_by_share else "",
             job.priority_class,
             job.priority,
         )
@@ -276,7 +300,8 @@ def _in_turn(claims: Claims, units: Iterable[Unit]) -> Iterator[Unit]:
     """Units in the order in which they go, counted as gone; the queue furthest over changes on the way."""
     lines: dict[tuple[Rule, str], deque[Unit]] = {}
     for unit in units:
-        lines.setdefault((unit.rule, unit.run.job.queue), deque()).append(unit)
+        queue = unit.run.job.queue if unit.rule is Rule.FAIR_SHARE else ""
+        lines.setdefault((unit.rule, queue), deque()).append(unit)
     while True:
         for line in lines.values():
             while line and not claims.allows(line[0]):

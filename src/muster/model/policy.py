@@ -60,6 +60,7 @@ class Policy:
     backfill: bool = True
     aging_after_ms: int = DAY_MS
     preemption: Preemption = Preemption.ON
+    preempts_for_shares: bool = True  # queues below their share take from those above
     evictions_per_turn: int = 1000
     vain_searches_per_turn: int = 64  # for victims: heads come in the order of their due, so the first have tried
     starts_per_turn: int | None = None
@@ -94,6 +95,13 @@ class Policy:
     def lifetime_bounds(self) -> bool:
         """Whether a job is in the way for as long as its lifetime at most."""
         return self.preemption is Preemption.ON and self.may_evict_all
+
+    def overtaken_from_ms(self, job: Job) -> int | None:
+        """From when on whoever starts overtakes a job that waits: a gang that has waited past `agingAfter`.
+
+        Each end lets a single task in somewhere; room for several at once does not come about by itself.
+        """
+        return job.submit_ms + self.aging_after_ms if job.profile.tasks_min > 1 else None
 
     def order_mark_ms(self, now_ms: int) -> int:
         """Up to when waiting counts in the order inside queues."""

@@ -52,8 +52,8 @@ def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]
             yield f"{evict.job}: is evicted as a borrower, but is none"
         if evict.rule is Rule.CLASS and run.job.priority_class >= head.priority_class:
             yield f"{evict.job}: is evicted by class, but is not of a lower one than {head.id}"
-        if evict.rule is Rule.RESERVATION and head.id not in run.overtook:
-            yield f"{evict.job}: is evicted for the reservation of {head.id}, which it did not overtake"
+        if evict.rule is Rule.RESERVATION and not _has_passed(books.world, head, run):
+            yield f"{evict.job}: is evicted for {head.id}, which it did not overtake"
         if evict.rule is Rule.PRIORITY and (run.job.queue != head.queue or not run.job.rank < head.rank):
             yield f"{evict.job}: is evicted by priority, but is not of lower rank in the queue of {head.id}"
         if evict.rule is Rule.FAIR_SHARE and run.job.queue == head.queue:
@@ -64,6 +64,16 @@ def right_problems(books: Books, head: Job, start: Start, evictions: list[Evict]
             list(_share_problems(books, head, fair, name)) for name in sorted(_scarce(books, head, start.cluster))
         ]
         yield from min(by_resource, key=len, default=[])
+
+
+def _has_passed(world: World, head: Job, run: Running) -> bool:
+    """Whether it overtook a reservation of the head; or a gang that had waited for very long when it started."""
+    if head.id in run.overtook:
+        return True
+    had_waited_ms = run.started_ms - head.submit_ms
+    is_gang, is_bounded = head.profile.tasks_min > 1, run.job.known_ms is None and run.job.lifetime_ms is not None
+    may = len(run.tasks) == 1 or run.job.submit_ms > head.submit_ms
+    return is_gang and is_bounded and may and had_waited_ms >= world.policy.aging_after_ms
 
 
 def _has_outlived(run: Running, now_ms: int) -> bool:

@@ -69,6 +69,7 @@ _NAMES = {
     "reservations": "reservations for each cluster and kind",
     "backfill": "backfill",
     "preemption": "preemption",
+    "preempts_for_shares": "preemption for shares",
     "turn_ms": "time between turns",
     "aging_after_ms": "ageing after",
     "weights": "what counts how much in usage",
