@@ -169,12 +169,16 @@ class Leaving(Present):
         if rights is None:
             return np.zeros(len(rows), np.bool_)
         queue, rank = self.column(runs.QUEUE, rows), self.column(runs.CLASS, rows)
-        priority_class, priority = rights.rank
-        is_lower = (rank < priority_class) | ((rank == priority_class) & (self.column(runs.PRIORITY, rows) < priority))
-        is_within: Flags = np.where(queue == rights.own, is_lower, rights.queues[queue])
+        is_within: Flags = np.where(queue == rights.own, self.are_below(rows, rights.rank), rights.queues[queue])
         if rights.passed is not None:
             is_within |= self.have_passed(rows, rights.passed)
-        return is_within & (rank <= priority_class)
+        return is_within & (rank <= rights.rank[0])
+
+    def are_below(self, rows: Ints, rank: tuple[int, int]) -> Flags:
+        """Which of them are of a strictly lower (class, priority)."""
+        (top, urgent), of = rank, self.column(runs.CLASS, rows)
+        below: Flags = (of < top) | ((of == top) & (self.column(runs.PRIORITY, rows) < urgent))
+        return below
 
     def have_passed(self, rows: Ints, passed: Passed) -> Flags:
         """Which of them passed a gang."""

@@ -269,14 +269,12 @@ class Stays(Leaving):
         return past
 
     def giving_to(self, job: Job, *, any_queue: bool) -> Ints:
-        """The rows of those who may give way of whom it may take by rank, or because they overtook it; of any queue,
-        whose share has to be asked for."""
+        """The rows of those who may give way and overtook its reservation, or are below it in its own queue; or, of any
+        queue, all who may: what their queues can spare is another question."""
         rows, queue = self._giving
         is_it = self._gives[rows]
         if not any_queue:
-            rank, priority = self.column(runs.CLASS, rows), self.column(runs.PRIORITY, rows)
-            is_lower = (rank < job.priority_class) | ((rank == job.priority_class) & (priority < job.priority))
-            is_it &= is_lower & (queue == self.roll.queues[job.queue])
+            is_it &= self.are_below(rows, job.rank) & (queue == self.roll.queues[job.queue])
         overtook = [row for row, jobs in self.overtook().items() if job.id in jobs and self.giving_in(row)]
         return np.union1d(rows[is_it], np.array(overtook, np.int64))
 
