@@ -98,18 +98,25 @@ def test_a_gang_that_waited_for_long_takes_the_place_of_those_who_overtook_it(st
     assert world.started() == ({"gang"} if gives_way else {"passer"})
 
 
-def test_a_gang_that_came_first_is_not_evicted_for_one_that_it_started_past():
-    """Both wait for very long; the first starts as soon as there is room, and stays."""
+@pytest.mark.parametrize(
+    "least, in_order",
+    [
+        pytest.param(2, [{"first"}, {"first"}], id="a gang that came first stays"),
+        pytest.param(1, [{"first"}, {"second"}], id="an elastic job that could do with one task goes"),
+    ],
+)
+def test_a_gang_does_not_take_the_place_of_a_gang_that_came_first(least, in_order):
+    """Both wait for very long; the first starts as soon as there is room for its two tasks."""
     policy = {"over_share": None, "reservations": 0, "aging_after_ms": ms(minutes=1)}
     world = a_world(**policy).with_node(cpu=4, count=2).with_queues("a")
     world.with_jobs(*(a_job("a").named(f"old-{n}").cpu(4).runs(seconds=100) for n in "01")).turn()
-    for second, name in enumerate(("first", "second"), 1):
-        gang = a_job("a").named(name).tasks(2).cpu(4).runs(seconds=100).lifetime()
-        world.at(seconds=second).with_jobs(gang).turn()
+    first, second = (a_job("a").named(name).cpu(4).runs(seconds=100).lifetime() for name in ("first", "second"))
+    world.at(seconds=1).with_jobs(first.tasks(least, 2)).turn()
+    world.at(seconds=2).with_jobs(second.tasks(2)).turn()
 
-    started = [world.at(seconds=seconds).then().started() for seconds in (100, 150, 201)]
+    started = [world.at(seconds=seconds).then().started() for seconds in (100, 150)]
 
-    assert started == [{"first"}, {"first"}, {"second"}]
+    assert started == in_order
 
 
 def test_a_gang_takes_the_place_of_the_newest_that_are_enough_whatever_their_queues():

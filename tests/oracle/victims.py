@@ -70,9 +70,9 @@ class Claims:
         head, a gang, had waited past `agingAfter`. Not a gang that came before it."""
         if self.head.id in run.overtook:
             return True
-        if self.head.profile.tasks_min == 1 or run.job.known_ms is not None or run.job.lifetime_ms is None:
+        if not self.head.profile.is_gang or run.job.known_ms is not None or run.job.lifetime_ms is None:
             return False
-        if len(run.tasks) > 1 and run.job.submit_ms <= self.head.submit_ms:
+        if run.job.profile.is_gang and run.job.submit_ms <= self.head.submit_ms:
             return False
         return run.started_ms - self.head.submit_ms >= self.policy.aging_after_ms
 

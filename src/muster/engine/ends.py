@@ -18,7 +18,7 @@ from muster.model.jobs import NEVER_MS, Job
 
 class Passed(NamedTuple):
     """A gang that has waited for very long is passed by those of unknown end, with a lifetime, that start from some
-    moment on; not by those in several tasks that came before it (ADR 0050)."""
+    moment on; not by gangs that came before it (ADR 0050)."""
 
     came_ms: int
     from_ms: int
@@ -185,8 +185,8 @@ class Leaving(Present):
         came, started = self.column(runs.CAME, rows), self.column(runs.STARTED, rows)
         end, expires = self.column(runs.END, rows), self.column(runs.EXPIRES, rows)
         is_bounded = (end == NEVER_MS) & (expires < NEVER_MS)
-        may = (came > passed.came_ms) | (self._many(rows) == 1)
-        have: Flags = is_bounded & may & (started >= passed.from_ms)
+        is_gang = self.roll.shapes(self.policy.weights).is_gang[self.column(runs.PROFILE, rows)] > 0
+        have: Flags = is_bounded & ((came > passed.came_ms) | ~is_gang) & (started >= passed.from_ms)
         return have
 
     def stated_by(self, moment_ms: int) -> Ints:

@@ -86,7 +86,7 @@ class ShapeTable:
             self.is_rigid[number] = profile.is_rigid
             self.is_elastic[number] = profile.is_elastic
             self.is_whole[number] = any(group.request.whole_node for group in profile.groups)
-            self.is_gang[number] = profile.tasks_min != 1
+            self.is_gang[number] = profile.is_gang
             self.has_elastic = self.has_elastic or profile.is_elastic
             self.are_lone = self.are_lone and _is_lone(profile)
             self.never_fits[number] = _UNKNOWN

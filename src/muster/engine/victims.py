@@ -117,11 +117,11 @@ class Claims:
         return Rule.FAIR_SHARE if self._may_take(run.job.queue) else None
 
     def _was_passed_by(self, run: Running) -> bool:
-        """Whether the head is a gang that had waited for very long when this job started, of one task or come later."""
+        """Whether the head is a gang that had waited for very long when this job started, no gang or come later."""
         passed, job = self.passed, run.job
         if passed is None or job.known_ms is not None or job.lifetime_ms is None:
             return False
-        may = len(run.tasks) == 1 or job.submit_ms > passed.came_ms
+        may = not job.profile.is_gang or job.submit_ms > passed.came_ms
         return may and run.started_ms >= passed.from_ms
 
     def _may_take(self, queue: str) -> bool:

@@ -125,6 +125,11 @@ class Profile:
     def __reduce__(self) -> tuple[Callable[[], Profile], tuple[()]]:
         return _made_anew(self)
 
+    @property
+    def is_gang(self) -> bool:
+        """Whether several tasks must start together."""
+        return self.tasks_min > 1
+
     def group(self, name: str) -> TaskGroup:
         """The group of that name."""
         return next(group for group in self.groups if group.name == name)

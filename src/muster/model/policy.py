@@ -101,7 +101,7 @@ class Policy:
 
         Each end lets a single task in somewhere; room for several at once does not come about by itself.
         """
-        return job.submit_ms + self.aging_after_ms if job.profile.tasks_min > 1 else None
+        return job.submit_ms + self.aging_after_ms if job.profile.is_gang else None
 
     def order_mark_ms(self, now_ms: int) -> int:
         """Up to when waiting counts in the order inside queues."""

@@ -71,9 +71,9 @@ def _has_passed(world: World, head: Job, run: Running) -> bool:
     if head.id in run.overtook:
         return True
     had_waited_ms = run.started_ms - head.submit_ms
-    is_gang, is_bounded = head.profile.tasks_min > 1, run.job.known_ms is None and run.job.lifetime_ms is not None
-    may = len(run.tasks) == 1 or run.job.submit_ms > head.submit_ms
-    return is_gang and is_bounded and may and had_waited_ms >= world.policy.aging_after_ms
+    is_bounded = run.job.known_ms is None and run.job.lifetime_ms is not None
+    may = not run.job.profile.is_gang or run.job.submit_ms > head.submit_ms
+    return head.profile.is_gang and is_bounded and may and had_waited_ms >= world.policy.aging_after_ms
 
 
 def _has_outlived(run: Running, now_ms: int) -> bool:
