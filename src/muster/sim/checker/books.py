@@ -33,11 +33,18 @@ class Holding:
     usage: int
     flow: int
     started_flow: int
+    flow_now: int
     fixed_usage: int
     fixed_flow: int
     charged: int
     starts: int = 0
     is_exact: bool = True
+
+    @property
+    def started_flows(self) -> tuple[int, int]:
+        """Its flow at least and at most: once the queue has changed within a turn, that of this very moment counts."""
+        now = max(self.flow_now, self.started_usage)
+        return min(self.started_flow, now), max(self.started_flow, now)
 
     @property
     def budget_left(self) -> int | None:
@@ -80,6 +87,7 @@ class Books:
             usage=state.account.usage,
             flow=state.account.flow_at(mark_ms, policy.half_time_ms),
             started_flow=state.account.flow_at(mark_ms, policy.half_time_ms),
+            flow_now=state.account.flow_at(now_ms, policy.half_time_ms),
             fixed_usage=state.fixed.usage,
             fixed_flow=state.fixed.flow_at(now_ms, policy.half_time_ms),
             charged=state.charged,

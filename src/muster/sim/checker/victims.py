@@ -85,7 +85,7 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
     """Fair share, if this resource blocks the head: from queues above their part of it to one below its own.
 
     The head's queue must also come first in the order of filling, or that would give back what is taken here
-    (docs/adr/0014-victims.md). Entitled shares are read in the plan's favour.
+    (docs/adr/0014-victims.md). Entitled shares and flows are read in the plan's favour.
     """
     shares, mine = books.shares, books.queues[head.queue]
     if mine.started_usage >= shares.entitled(head.queue)[1]:
@@ -103,8 +103,8 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
             yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
         elif over < freed[queue]:
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
-        flow = max(mine.started_flow, mine.started_usage + books.least_usage(head))
-        if flow * theirs.queue.weight > theirs.started_flow * mine.queue.weight:
+        flow = max(mine.started_flows[0], mine.started_usage + books.least_usage(head))
+        if flow * theirs.queue.weight > theirs.started_flows[1] * mine.queue.weight:
             yield f"{head.id}: evicts from queue {queue}, which comes first in the order of filling"
 
 
