@@ -782,10 +782,21 @@ def _reserved(**fields: Any) -> Callable[[Reservation], Reservation]:
     ],
 )
 def test_a_reservation_that_cannot_be_is_found(forge: Forgery, sentence: str) -> None:
+    assert_names(found(_reserving_world(), forge), sentence)
+
+
+def _reserving_world() -> World:
+    """big is about to be admitted with a firm reservation."""
     world = a_world(over_share=None).with_node(cpu=4).with_jobs(a_job("a").named("runs").cpu(2).lasts(minutes=2))
     world.turn()
-    world.at(minutes=1).with_jobs(a_job("a").named("big").cpu(4))
-    assert_names(found(world, forge), sentence)
+    return world.at(minutes=1).with_jobs(a_job("a").named("big").cpu(4))
+
+
+def test_who_was_admitted_may_lose_its_reservation_in_a_later_round_of_the_turn() -> None:
+    withdrawn = Promise(job="big", attempt=1, reservation=None)
+    forgeries = telling("big", Waiting(reason=Reason.NO_ROOM)), acting(lambda actions: [*actions, withdrawn])
+
+    assert not any("firm reservation" in problem for problem in found(_reserving_world(), *forgeries))
 
 
 # --- the engine -----------------------------------------------------------------------------------

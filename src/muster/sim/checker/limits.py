@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from muster.model.jobs import Job
-from muster.model.plan import Admit, Evict, Plan, Start, Waiting
+from muster.model.plan import Admit, Evict, Plan, Promise, Start, Waiting
 from muster.model.policy import EVERYONE, Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import Resources
@@ -75,8 +75,10 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     """Who is admitted starts or has a firm reservation; new ones come within their numbers (design.md 4.5).
 
     One for each profile, few for each kind in each cluster and pool. Those of jobs that were pending before may be more
-    than policy now allows; new ones then wait.
+    than policy now allows; new ones then wait. What one round of a turn promised a later one may have to withdraw, for
+    someone left or started in between: who was admitted for it stays so, as after any turn.
     """
+    withdrawn = {action.job for action in plan.actions if isinstance(action, Promise) and action.reservation is None}
     reserved: dict[str, str] = {}
     for name, verdict in plan.verdicts.items():
         if isinstance(verdict, Waiting) and verdict.reason is Reason.RESERVED and world.startable(name) is not None:
@@ -85,7 +87,7 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
         if isinstance(admit, Start):
             continue
         is_firm = admit.reservation is not None and admit.reservation.is_firm
-        if not (is_firm and name in reserved):
+        if not (is_firm and (name in reserved or name in withdrawn)):
             yield f"{name}: is admitted, but neither starts nor has a firm reservation"
     profiles = {name: job.profile for name in reserved if (job := world.startable(name)) is not None}
     homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
