@@ -49,7 +49,7 @@ class Finder:
         self._in_vain = 0
         self._borrowers = snapshot.borrowers
         self._budgets = {(budget.job, budget.group): budget for budget in snapshot.budgets}
-        self._walls = Walls(snapshot.eviction_limits)
+        self._walls = Walls(snapshot.eviction_limits, snapshot.running)
         self._vain: set[tuple[object, ...]] = set()
 
     def reopen(self) -> None:

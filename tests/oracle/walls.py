@@ -12,15 +12,16 @@ Gone = Iterable[tuple[Running, Task]]
 
 
 class Walls:
-    """What each limit leaves, by name."""
+    """What each limit leaves, by name. Where a task is in its job is as the turn found it."""
 
-    def __init__(self, limits: Iterable[EvictionLimit]) -> None:
+    def __init__(self, limits: Iterable[EvictionLimit], running: Iterable[Running]) -> None:
         self._limits = tuple(limits)
+        self._places = {(run.job.id, task.name): place for run in running for place, task in enumerate(run.tasks)}
         self.left = {limit.name: max(limit.allowed, 0) for limit in self._limits}
 
     def wall_of(self, run: Running, task: Task) -> str | None:
         """The limit of a task: the first limit covers the first tasks of a job, the next one those behind."""
-        before, place = 0, run.tasks.index(task)
+        before, place = 0, self._places[run.job.id, task.name]
         for limit in self._limits:
             before += dict(limit.covers).get(run.job.id, 0)
             if place < before:

@@ -116,3 +116,21 @@ def test_the_flow_of_a_queue_that_changed_is_that_of_this_very_moment() -> None:
     evicts = [(it.rule, it.by) for it in made.actions if isinstance(it, Evict)]
     assert evicts == [(Rule.CLASS, "first"), (Rule.FAIR_SHARE, "head")]
     assert check(snapshot, made) == []
+
+
+def test_a_task_keeps_its_limit_when_another_one_of_its_job_goes() -> None:
+    """Each task of the elastic job has a limit of its own; only the second of them may go, and so may one more."""
+    there = a_world(over_share=None, elastic_every_ms=None)
+    for name in "xyz":
+        there.with_node(f"n-{name}", cpu=1, labels={"node": name})
+    there.with_jobs(a_job("a").named("wide").tasks(1, 3).cpu(1)).turn()
+    urgent = a_job("b").cpu(1).of(priority_class=5)
+    there.at(seconds=10).with_jobs(urgent.named("first").on(node="y"), urgent.named("second").on(node="z"))
+    snapshot = there.snapshot()
+    (wide,) = snapshot.running
+    assert [task.node for task in wide.tasks] == ["n-x", "n-y", "n-z"]
+    limits = [EvictionLimit(name=f"at most {many}", allowed=many, covers=(("wide", 1),)) for many in (0, 2, 0)]
+
+    made = plan(replace(snapshot, eviction_limits=tuple(limits)))
+
+    assert [(it.by, it.tasks[0].node) for it in made.actions if isinstance(it, Evict)] == [("first", "n-y")]

@@ -73,7 +73,7 @@ class Finder:
         self._in_vain = 0
         self._scarcity = Scarcity(keeps_cores=self.policy.cores_per_gpu > 0)
         self._taking = Taking(ledger)
-        self._walls = Walls(snapshot.eviction_limits)
+        self._walls = Walls(snapshot.eviction_limits, stays)
         self._lower = Lower(snapshot.budgets, self._walls)
         self._vain: set[Like] = set()
         self._offers: tuple[int, Ints | None, Offers | None] = (0, None, None)  # as of when

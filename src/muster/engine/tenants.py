@@ -99,7 +99,8 @@ class Tenants:
                 allowed.append(int((tasks == group).sum()) - budget.min_available)
         for row in stays.rows_of(walls.jobs):
             if mine := self.tasks_in(row):
-                behind = np.array(walls.before(stays.run(row).job.id, len(mine)), np.int64)
+                run = stays.run(row)
+                behind = np.array(walls.before(run.job.id, run.tasks), np.int64)
                 slot[mine.start : mine.stop] = np.where(behind >= 0, behind, slot[mine.start : mine.stop])
         self.has_budgets = bool(allowed)
         return self._books.from_array(slot), self._books.of(allowed)

@@ -8,49 +8,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from muster.engine.stays import Stays
 from muster.engine.victims import Unit
 from muster.model.budgets import EvictionLimit
 from muster.model.jobs import Task
 
 
 class Walls:
-    """The limits by number, and how many of each are `left` after those who went in this turn."""
+    """The limits by number, and how many of each are `left` after those who went in this turn.
 
-    def __init__(self, limits: Iterable[EvictionLimit]) -> None:
+    A task keeps the wall it had when the turn began, whoever of its job goes: `stays` are as the turn found them.
+    """
+
+    def __init__(self, limits: Iterable[EvictionLimit], stays: Stays) -> None:
         self.left: list[int] = []
-        self._by_job: dict[str, list[tuple[int, int]]] = {}
+        by_job: dict[str, list[int]] = {}
         for number, limit in enumerate(limits):
             self.left.append(limit.allowed)
             for job, tasks in limit.covers:
-                self._by_job.setdefault(job, []).append((number, tasks))
+                by_job.setdefault(job, []).extend([number] * tasks)
+        running = [stays.run(row) for row in stays.rows_of(by_job)]
+        self._behind = {run.job.id: dict(zip(_names(run.tasks), by_job[run.job.id], strict=False)) for run in running}
 
     @property
     def jobs(self) -> Iterable[str]:
         """Those of which tasks are behind a wall."""
-        return self._by_job
+        return self._behind
 
-    def before(self, job: str, tasks: int) -> list[int]:
-        """For each of so many tasks of a job, in their order, the number of its wall, or -1."""
-        numbers = [number for number, covered in self._by_job.get(job, ()) for _ in range(covered)]
-        return [*numbers, *[-1] * tasks][:tasks]
-
-    def _of(self, unit: Unit) -> list[int]:
-        """For each task of a unit the number of its wall, or -1."""
-        run = unit.run
-        behind = dict(zip(run.tasks, self.before(run.job.id, len(run.tasks)), strict=True))
-        return [behind[task] for task in unit.tasks]
+    def before(self, job: str, tasks: Iterable[Task]) -> list[int]:
+        """For each of these tasks of a job the number of its wall, or -1."""
+        behind = self._behind[job]
+        return [behind.get(name, -1) for name in _names(tasks)]
 
     def gone(self, units: Iterable[Unit]) -> Counter[int]:
         """How many tasks these units have behind each wall."""
         found: Counter[int] = Counter()
         for unit in units:
-            if unit.run.job.id in self._by_job:
-                found.update(number for number in self._of(unit) if number >= 0)
+            if (job := unit.run.job.id) in self._behind:
+                found.update(number for number in self.before(job, unit.tasks) if number >= 0)
         return found
 
     def not_behind(self, unit: Unit) -> list[Task]:
         """The tasks of a unit that are behind no wall."""
-        return [task for task, number in zip(unit.tasks, self._of(unit), strict=True) if number < 0]
+        behind = self._behind.get(unit.run.job.id, {})
+        return [task for task, name in zip(unit.tasks, _names(unit.tasks), strict=True) if name not in behind]
 
     def forbid(self, units: Iterable[Unit]) -> bool:
         """Whether these cannot all go."""
@@ -60,3 +61,8 @@ class Walls:
         """The unit goes."""
         for number, many in self.gone([unit]).items():
             self.left[number] -= many
+
+
+def _names(tasks: Iterable[Task]) -> list[tuple[str, int]]:
+    """What tells the tasks of a job apart, wherever they are."""
+    return [(task.group, task.index) for task in tasks]
