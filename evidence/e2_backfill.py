@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evidence.e2_choices import MOST, Asked, asked, section
+from evidence.e2_choices import MOST, Asked, asked, replay_key, section
 from evidence.e2_choices import cases as replays
 from evidence.e2_plain import Choices
 from evidence.experiment import Case, Columns, Outcome
@@ -220,7 +220,7 @@ def _of_logs(outcomes: Mapping[str, Outcome]) -> list[str]:
             bars.append(bar(words, ours["used"] >= 0.889))
             continue
         bars.append(bar(f"{name}: mean wait {ours['wait']:,.0f} s (bar {wait:,.0f})", ours["wait"] < wait))
-        words = f"{name}: longest wait {ours['most']:,.0f} s (EASY-FCFS {easy['most']:,.0f})"
+        words = f"{name}: longest wait {ours['most']:,.0f} s (EASY-FCFS {easy['most']:,.0f}{_of_sjf(name, outcomes)})"
         bars.append(bar(words, ours["most"] <= easy["most"]))
     headings = ["log", "policy", "published slowdown / wait", "slowdown", "mean wait", "longest wait", "used"]
     return [
@@ -230,7 +230,17 @@ def _of_logs(outcomes: Mapping[str, Outcome]) -> list[str]:
         *table([*headings, "shortfall", "worst hour", "Jain"], rows),
         "",
         *bars,
+        "",
+        "RICC's utilisation goes by the end of its last job. Two jobs of 8,000 of the 8,192 processors, which asked for"
+        " 21,600 s, ran for 88,224 and 195,981 s. Muster's order lets them wait until hardly anyone else is left, and"
+        " then they have the machine to themselves; whoever starts them sooner stops everyone else for three days.",
     ]
+
+
+def _of_sjf(log: str, outcomes: Mapping[str, Outcome]) -> str:
+    """The longest wait of EASY-FCFS that backfills the shortest first, which the bar asks us to beat otherwise."""
+    replayed = outcomes.get(replay_key(f"{log}/fcfs-sjf", own=False))
+    return f"; with the shortest backfilled first {float(replayed.facts['most']):,.0f}" if replayed else ""
 
 
 def _at_most(outcomes: Mapping[str, Outcome]) -> str:

@@ -54,11 +54,14 @@ def asked(logs: Mapping[str, tuple[str, int]], starts: tuple[int, ...]) -> Mappi
 def cases(all_asked: Mapping[str, Asked], most: Asked) -> Sequence[Case]:
     """Each with both choices; and the most that a log could have used."""
     keys = [(name, own) for name in all_asked for own in (False, True)]
-    replays = [Case(key=_key(name, own), work=partial(replay, all_asked[name], own=own)) for name, own in keys]
+    replays = [
+        Case(key=replay_key(name, own=own), work=partial(replay, all_asked[name], own=own)) for name, own in keys
+    ]
     return [*replays, Case(key=MOST, work=partial(most_of, most))]
 
 
-def _key(name: str, own: bool) -> str:
+def replay_key(name: str, *, own: bool) -> str:
+    """What a replay is called, with Muster's choices or those of the publication."""
     return f"plain/{name}/{'muster' if own else 'published'}"
 
 
@@ -99,7 +102,7 @@ def section(all_asked: Mapping[str, Asked], outcomes: Mapping[str, Outcome]) -> 
     """The part of the chapter that says where differences come from."""
     rows = []
     for name, it in all_asked.items():
-        both = [outcomes.get(_key(name, own)) for own in (False, True)]
+        both = [outcomes.get(replay_key(name, own=own)) for own in (False, True)]
         engine = outcomes.get(it.engine) if it.engine else None
         has_wait = "/" in it.published
         rows.append([name, it.published, *(_told(each, has_wait) for each in (*both, engine))])

@@ -88,6 +88,7 @@ class Unequal:
             row("**Muster, with moves, longest first**", "longest"),
         ]
         own, span = told("96", "moves", "mean"), told("100", "longest", "makespan")
+        own_known = told("96", "longest", "mean")
         blind = told("100", "moves", "makespan")
         return "\n".join(
             [
@@ -95,9 +96,10 @@ class Unequal:
                 "",
                 *table(["", "96 jobs: mean JCT, h", "100 jobs: makespan, h", "moves"], rows),
                 "",
-                bar(f"mean JCT {own:.2f} h, below LAS' 5.20 (Gavel: 3.82)", own < 5.20),
-                bar(f"makespan {span:.2f} h, below Gandiva's 20.93 (Gavel: 17.40), run times known", span < 20.93),
-                bar(f"makespan {blind:.2f} h, below Gandiva's 20.93, without run times", blind < 20.93),
+                bar(f"longest first: mean JCT {own_known:.2f} h, below LAS' 5.20 (Gavel: 3.82)", own_known < 5.20),
+                bar(f"longest first: makespan {span:.2f} h, below Gandiva's 20.93 (Gavel: 17.40)", span < 20.93),
+                bar(f"without run times: mean JCT {own:.2f} h, below LAS' 5.20 (Gavel: 3.82)", own < 5.20),
+                bar(f"without run times: makespan {blind:.2f} h, below Gandiva's 20.93", blind < 20.93),
                 "",
                 _NOTES,
             ]
