@@ -25,7 +25,7 @@ from muster.kubernetes.dev.programs import programs
 from muster.kubernetes.kinds import PODS, Kind, Scope
 from muster.kubernetes.objects import Plain, Pod
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0  # with a machine that has other things to do
 OPTIONS = [
     *("--nodes", "4", "--gpus", "8", "--cpu", "16", "--memory", "64Gi"),
     # Kubernetes' own PodGroups, which are off by default in this release

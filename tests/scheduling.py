@@ -66,7 +66,6 @@ POLICIES, BINDINGS = (
     for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 )
 LEASE = "kube-system"
-QUICK = Times(holds_s=2.0, acts_s=1.2, every_s=0.2)
 MANIFESTS = Path(__file__).parent.parent / "deploy" / "kubernetes"
 CPU = 4  # of each node
 
@@ -85,13 +84,14 @@ async def with_crds(client: Client) -> None:
         await crds.until(lambda there: all(there["", body["metadata"]["name"]].is_served for body in bodies))
 
 
-def a_scheduler(client: Client, name: str = "one", times: Times = QUICK, lease: str = "muster-test") -> Scheduler:
+def a_scheduler(client: Client, name: str = "one", times: Times | None = None, lease: str = "muster-test") -> Scheduler:
+    """A scheduler with the times that everybody gets: a busy machine must not cost it the lease."""
     return Scheduler(client, Election(client, LEASE, lease, name, times), Policy(over_share=None), name)
 
 
 @asynccontextmanager
 async def scheduler(
-    access: Access, name: str = "one", times: Times = QUICK, lease: str = "muster-test"
+    access: Access, name: str = "one", times: Times | None = None, lease: str = "muster-test"
 ) -> AsyncIterator[Scheduler]:
     """A scheduler in this process, until the block ends; the lease is given back."""
     async with a_client(access) as client:

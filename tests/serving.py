@@ -21,7 +21,7 @@ from muster.local.processes import started
 from muster.local.running import place_name
 
 MUSTER = [sys.executable, "-c", "from muster.cli.main import main; main()"]
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0  # with a machine that has other things to do
 BACK_OFF_S = 0.01  # who asks again and again leaves the machine to those who work
 
 

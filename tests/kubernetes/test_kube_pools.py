@@ -25,7 +25,6 @@ from muster.kubernetes.dev.cluster import Cluster
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.dev.kubelet import node_manifest
 from muster.kubernetes.dev.programs import programs
-from muster.kubernetes.election import Times
 from muster.kubernetes.errors import Invalid
 from muster.kubernetes.groups import PRIORITY_CLASSES
 from muster.kubernetes.kinds import NODES, Kind, Scope
@@ -148,7 +147,7 @@ def test_the_documents_pools_and_jobs_do_what_it_says(schedulable: Cluster) -> N
 
     async def story() -> tuple[str, str, str, Job]:
         labels = {"cpu_0": CPU_NODE, "cpu_1": CPU_NODE, "both": {**CPU_NODE, "pool": "demo"}, "master": MASTER}
-        async with place(schedulable, **labels) as it, scheduler(access_to(schedulable), times=Times()):
+        async with place(schedulable, **labels) as it, scheduler(access_to(schedulable)):
             await it.kubectl("apply", "-f", str(MANIFESTS / "job-evictions.yaml"))
             await it.client.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
             await it.apply("cpu-pool", "masters", "demo")
@@ -205,7 +204,7 @@ def test_a_borrower_is_killed_made_again_and_waits_at_home_until_its_pool_is_no_
     async def story() -> tuple[str, str]:
         async with (
             place(schedulable, cpu_0=CPU_NODE, gpu_0=GPU_NODE) as it,
-            scheduler(access_to(schedulable), times=Times()),
+            scheduler(access_to(schedulable)),
         ):
             await it.pool("cpu-pool", CPU_NODE, borrowingPools=["gpu-pool"])
             await it.pool("gpu-pool", GPU_NODE)
@@ -240,7 +239,7 @@ def test_switches_and_selectors_hold_as_soon_as_they_change(schedulable: Cluster
     async def story() -> None:
         async with (
             place(schedulable, cpu_0=CPU_NODE, gpu_0=GPU_NODE) as it,
-            scheduler(access_to(schedulable), times=Times()),
+            scheduler(access_to(schedulable)),
         ):
             await it.pool("cpu-pool", CPU_NODE, disableBorrowing=True)
             await it.pool("gpu-pool", GPU_NODE, disableSharing=True)
@@ -295,7 +294,7 @@ def test_with_preemption_off_for_the_whole_scheduler_nothing_is_taken_back(sched
 
 def test_the_default_pool_is_made_again_and_a_status_that_is_not_true_is_put_right(schedulable: Cluster) -> None:
     async def story() -> None:
-        async with place(schedulable) as it, scheduler(access_to(schedulable), times=Times()):
+        async with place(schedulable) as it, scheduler(access_to(schedulable)):
             await it.stands("default", capacity="8", used="0")
             first = it.pools.objects["", "default"].metadata.uid
             await it.client.delete(POOLS, "default")

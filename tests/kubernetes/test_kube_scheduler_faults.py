@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from cutting import Cutting
 from kube import MUSTER, PATIENCE_S, a_client, kept, run
-from scheduling import CPU, LEASE, QUICK, a_scheduler, access_to, refused, scheduler, scheduler_process, space
+from scheduling import CPU, LEASE, a_scheduler, access_to, refused, scheduler, scheduler_process, space
 
 from muster.kubernetes.cache import Cache
 from muster.kubernetes.dev.cluster import Cluster
@@ -36,7 +36,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_one_t
                     process.send_signal(signal.SIGKILL)
                     process.wait()
                 assert set(here.bound()) == {"train-0", "train-1"}
-            async with scheduler(access_to(schedulable), times=Times()):
+            async with scheduler(access_to(schedulable)):
                 await here.are_bound(*names)
                 assert max((await here.held()).values()) <= CPU * 1000
 
@@ -55,7 +55,7 @@ def test_killed_between_deciding_and_binding_nothing_is_lost_or_bound_on_top(sch
                 await here.when(lambda pods: any(pod.spec.node_name for pod in pods.values()))
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-            async with scheduler(access_to(schedulable), times=Times()):
+            async with scheduler(access_to(schedulable)):
                 await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)
                 waiting = next(name for name in names if name not in here.bound())
                 await here.says(waiting)
@@ -73,15 +73,15 @@ def test_of_two_schedulers_one_leads_and_the_other_goes_on_where_it_ended(schedu
                 lease = leases.objects.get((LEASE, "muster-test"))
                 return lease.spec.holder_identity if lease is not None else ""
 
-            async with scheduler(access_to(schedulable), "second", QUICK):
+            async with scheduler(access_to(schedulable), "second"):
                 await leases.until(lambda _: hear() == "second")
-                async with scheduler(access_to(schedulable), "third", QUICK):
+                async with scheduler(access_to(schedulable), "third"):
                     for number in range(8):
                         await here.pod(f"a{number}", cpu=0.5)
                     await here.are_bound(*(f"a{number}" for number in range(8)))
                     holders.append(hear())
             await leases.until(lambda _: not hear())
-            async with scheduler(access_to(schedulable), "fourth", QUICK):
+            async with scheduler(access_to(schedulable), "fourth"):
                 for number in range(12):
                     await here.pod(f"b{number}", cpu=0.5)
                 await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 16)
@@ -108,7 +108,7 @@ def test_told_to_end_it_gives_the_lease_back(schedulable: Cluster) -> None:
 
 def test_an_api_server_that_restarts_is_waited_for(schedulable: Cluster) -> None:
     async def story() -> None:
-        async with space(schedulable) as here, scheduler(access_to(schedulable), times=Times()):
+        async with space(schedulable) as here, scheduler(access_to(schedulable)):
             await here.pod("a", cpu=3)
             await here.are_bound("a")
             await asyncio.to_thread(schedulable.stop_apiserver)
@@ -127,7 +127,7 @@ def test_one_that_cannot_renew_its_lease_ends_and_the_next_begins(schedulable: C
         with Cutting(schedulable.url) as proxy:
             access = replace(access_to(schedulable), server=proxy.url)
             async with space(schedulable) as here, a_client(access) as client:
-                cut_off = asyncio.ensure_future(a_scheduler(client, "cut off").run())
+                cut_off = asyncio.ensure_future(a_scheduler(client, "cut off", Times.lasting(6)).run())
                 await here.pod("a")
                 await here.are_bound("a")
                 with proxy.refusing(), pytest.raises(LeadLost):
@@ -146,7 +146,7 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
         async with space(schedulable) as here, kept(Cache(here.client, LEASES, Scope(namespace=LEASE))) as leases:
             has_begun, may_end = threading.Event(), threading.Event()
             await here.pod("a")
-            async with scheduler(access_to(schedulable), "slow", Times(holds_s=2, acts_s=1.5, every_s=0.1)) as slow:
+            async with scheduler(access_to(schedulable), "slow", Times(holds_s=6, acts_s=5, every_s=0.1)) as slow:
                 take_turn = slow.world.take_turn
 
                 def long_turn(now_ms: int, hand_over: HandOver) -> None:
@@ -161,7 +161,7 @@ def test_a_turn_that_takes_long_does_not_cost_the_lease(schedulable: Cluster) ->
                 def is_renewed(there: Mapping[Key, Lease]) -> bool:
                     lease = there[LEASE, "muster-test"]
                     seen.add(lease.metadata.resource_version)
-                    return lease.spec.holder_identity == "slow" and len(seen) > 20
+                    return lease.spec.holder_identity == "slow" and len(seen) > 60
 
                 await leases.until(is_renewed)
                 may_end.set()
@@ -238,7 +238,7 @@ def test_connections_that_are_cut_lose_no_pod_and_bind_none_twice(schedulable: C
     async def story() -> int:
         with Cutting(schedulable.url, chance=Random(3), every=30) as proxy:
             access = replace(access_to(schedulable), server=proxy.url)
-            async with space(schedulable) as here, scheduler(access, times=Times()):
+            async with space(schedulable) as here, scheduler(access):
                 for number in range(40):
                     await here.pod(f"p{number}", cpu=0.25)
                 await here.when(lambda pods: sum(bool(pod.spec.node_name) for pod in pods.values()) == 32)

@@ -16,7 +16,6 @@ from kube import PATIENCE_S, run
 from scheduling import CPU, Space, access_to, scheduler, space
 
 from muster.kubernetes.dev.cluster import Cluster
-from muster.kubernetes.election import Times
 from muster.kubernetes.errors import NotFound
 from muster.kubernetes.kinds import NODES, PODS
 from muster.kubernetes.orders import Bind, HandOver, Orders
@@ -79,7 +78,7 @@ class Held:
 
 @asynccontextmanager
 async def held(cluster: Cluster) -> AsyncIterator[Held]:
-    async with scheduler(access_to(cluster), times=Times()) as running:
+    async with scheduler(access_to(cluster)) as running:
         holding = Held(running)
         try:
             yield holding
@@ -191,7 +190,7 @@ def test_a_server_that_forgot_what_happened_meanwhile_is_asked_for_everything_ag
     async def story() -> None:
         with Cutting(nodeless.url) as proxy:
             access = replace(access_to(nodeless), server=proxy.url)
-            async with two_nodes(nodeless) as here, scheduler(access, times=Times()):
+            async with two_nodes(nodeless) as here, scheduler(access):
                 await here.pod("a", cpu=4)
                 where = (await here.are_bound("a"))["a"]
                 with proxy.refusing():

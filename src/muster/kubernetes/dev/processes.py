@@ -70,8 +70,9 @@ class Program:
             self._process = None
 
     def pause(self) -> None:
-        """Have it do nothing until it is resumed."""
+        """Have it do nothing until it is resumed; by the time this returns, all of its threads stand still."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let it go on."""
