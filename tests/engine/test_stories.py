@@ -12,10 +12,11 @@ from muster.model import events as ev
 from muster.model.after import After
 from muster.model.fleet import Cluster
 from muster.model.nodes import Node
-from muster.model.plan import Evict
+from muster.model.plan import Admit, Evict
 from muster.model.policy import Policy, Preemption
 from muster.model.queues import Queue
 from muster.model.resources import Resources
+from muster.sim.checker import check
 from muster.sim.lines import dumps, lines
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -206,6 +207,27 @@ def test_a_guessed_reservation_that_moves_lets_others_pass_with_and_without_skip
         return [dumps(line) for tick in simulation for line in lines(tick)]
 
     assert log(skips_turns=True) == log(skips_turns=False)
+
+
+def test_who_is_admitted_in_one_round_and_starts_in_the_next_is_told_before_those_who_paid_after_it():
+    """big, which waited too long, is promised room; vip then evicts more than it needs itself, so big starts after all.
+    By then small has started, in a queue that is above its share with big in it, and is charged for that."""
+    world = a_world(over_share=None, aging_after_ms=ms(minutes=5)).with_node("x", cpu=4, labels={"node": "x"})
+    world.with_node("y", cpu=1).with_jobs(a_job("c").named("victim").cpu(4).lasts(hours=1)).turn()
+    world.at(minutes=1).with_jobs(a_job("a").named("big").cpu(3).lifetime(minutes=1))
+    vip, small = a_job("b").named("vip").cpu(1).on(node="x").of(priority_class=1), a_job("a").named("small").cpu(1)
+    snapshot = world.at(minutes=10).with_jobs(vip, small.lasts(seconds=10).lifetime(minutes=1)).snapshot()
+    made = plan(snapshot)
+
+    told = [(type(it), it.job, it.charge) for it in made.actions if not isinstance(it, Evict)]
+    assert [(kind.__name__, job, charge > 0) for kind, job, charge in told] == [
+        ("Admit", "big", True),
+        ("Start", "vip", False),
+        ("Start", "small", True),
+        ("Start", "big", False),
+    ]
+    assert [it.reservation for it in made.actions if isinstance(it, Admit)] == [None]
+    assert check(snapshot, made) == []
 
 
 # --- limits and shares ----------------------------------------------------------------------------

@@ -365,15 +365,12 @@ class _Turn:
             self.waiting[job.id] = waiting.reserved(reservation, blocked, shortage)
 
     def _lasting_actions(self) -> Iterator[Action]:
-        """What comes of all rounds: who was promised something and starts after all just starts."""
+        """What comes of all rounds: who was promised something and starts after all has no use for the promise."""
         last = {action.job: action for action in self.actions if isinstance(action, Promise)}
-        admitted = {action.job: action for action in self.actions if isinstance(action, Admit)}
         started = {action.job for action in self.actions if isinstance(action, Start)}
         for action in self.actions:
-            if isinstance(action, Start) and action.job in admitted:
-                yield action._replace(charge=admitted[action.job].charge)
-            elif isinstance(action, Admit) and action.job in started:
-                continue
+            if isinstance(action, Admit) and action.job in started:
+                yield action._replace(reservation=None)
             elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
 

@@ -341,13 +341,15 @@ def test_a_silent_cluster_gets_nothing() -> None:
     assert_names(check(world.snapshot(), made), "cluster main is silent")
 
 
+def test_who_was_admitted_in_an_earlier_round_of_the_turn_is_not_charged_again() -> None:
+    admitted, charged = Admit(job="gang", attempt=1, cluster="main"), changed(Start, "gang", charge=5)
+    assert_names(found(free_world(), with_actions(admitted), charged), "gang: is charged 5, but was admitted before")
+
+
 @pytest.mark.parametrize(
     "forge, sentence",
     [
         pytest.param(twice(Start, "gang"), "gang: starts twice", id="started twice"),
-        pytest.param(
-            with_actions(Admit(job="gang", attempt=1, cluster="main")), "and starts in the same", id="admitted apart"
-        ),
         pytest.param(changed(Start, "gang", attempt=2), "its next is attempt 1", id="wrong attempt"),
         pytest.param(changed(Start, "gang", job="ghost"), "ghost: starts but is neither", id="unknown job"),
         pytest.param(

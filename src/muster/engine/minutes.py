@@ -254,15 +254,12 @@ class Minutes:
 
     def lasting(self, pending: set[str]) -> Iterator[tuple[int, Action | Filled]]:
         """What comes of all rounds, evictions apart, and the place of each: who was promised something and starts after
-        all just starts, and `pending` jobs keep the last promise made to them."""
+        all keeps its place and charge but not the promise, and `pending` jobs keep the last one made to them."""
         last = {action.job: action for action in self._actions if isinstance(action, Promise)}
-        admitted = {action.job: action for action in self._actions if isinstance(action, Admit)}
         started = {action.job for action in self._actions if isinstance(action, Start)}
         for place, action in enumerate(self._actions):
-            if isinstance(action, Start) and action.job in admitted:
-                yield place, action._replace(charge=admitted[action.job].charge)
-            elif isinstance(action, Admit) and action.job in started:
-                continue
+            if isinstance(action, Admit) and action.job in started:
+                yield place, action._replace(reservation=None)
             elif not isinstance(action, Promise) or (action.job in pending and last[action.job] is action):
                 yield place, action
 

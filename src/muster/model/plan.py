@@ -45,7 +45,7 @@ class Evict(NamedTuple):
 
 
 class Admit(NamedTuple):
-    """Queued to pending: the job has a firm reservation."""
+    """Queued to pending: the job has a firm reservation, or starts further on in the same plan."""
 
     job: str
     attempt: int
@@ -62,7 +62,7 @@ class Return(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start every task at once. A queued job is admitted with it, for its `charge`."""
+    """Start every task at once. A job that is still queued is admitted with it, for its `charge`."""
 
     job: str
     queue: str

@@ -149,13 +149,14 @@ class Replay:
             yield f"{job.id}: starts from queue {action.queue}, but stands in {job.queue}"
         if action.overtook and (job.known_ms is not None or job.lifetime_ms is None):
             yield f"{job.id}: overtakes by its lifetime, but that does not bound it"
+        is_let_in = job.id in self.world.pending or job.id in self.admitted
+        if is_let_in and action.charge:
+            yield f"{job.id}: is charged {action.charge}, but was admitted before"
         if job.id in self.world.pending:
-            if action.charge:
-                yield f"{job.id}: is charged {action.charge}, but was admitted before"
             return
         yield from rate_problems(self.books, job)
-        if job.id in self.admitted:
-            yield f"{job.id}: is admitted, and starts in the same plan"
+        if is_let_in:
+            self.admitted[job.id] = action  # in an earlier round of this turn
         else:
             yield from self._let_in(job, action)
 
