@@ -360,5 +360,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         running.queue("a")
         running.agent()
         running.submit({**SHORT, "name": "x"})
-        running.wait_until(lambda: not running.ask("GET", "/jobs")["jobs"])
+        with muster.Client(running.url, token=running.token) as client:
+            events = partial(client.events, after=0, follow=False)  # they go after the jobs
+            running.wait_until(lambda: not running.ask("GET", "/jobs")["jobs"] and not list(events()))
         yield running
