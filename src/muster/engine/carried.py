@@ -8,6 +8,8 @@ is another.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
+from operator import is_not
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,8 +72,7 @@ class Carried:
         """The places of queues that hold or want something else; None if queues came, went, or were changed."""
         if len(states) != len(self._states):
             return None
-        both = enumerate(zip(self._states, states, strict=True))
-        changed = [place for place, (old, new) in both if old is not new]
+        changed = list(compress(range(len(states)), map(is_not, self._states, states)))
         if any(self._states[place].queue is not states[place].queue for place in changed):
             return None
         return changed

@@ -19,7 +19,7 @@ from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
 from muster.model.made import MadeMapping
 from muster.model.nodes import Request, Room, emptied
-from muster.model.resources import Resources
+from muster.model.resources import Resources, counted
 from muster.model.snapshot import NodeState, Snapshot
 
 _HALF = 31  # bits: sums of halves stay inside a word
@@ -212,7 +212,7 @@ class Floor:
     def _held_on(self, numbers: Places) -> Resources:
         is_sole = len(numbers) == len(self._held) == 1  # then it is asked for at every moment of a simulation
         sums = self._held_cells.tolist() if is_sole else _sums(self._held[numbers])
-        held = Resources.of(dict(zip(self.grounds.dims, sums, strict=True)))
+        held = counted(dict(zip(self.grounds.dims, sums, strict=True)))
         for number in self._values.keys() & set(numbers.tolist()) if self._values else ():
             amounts = self._values[number].held.items()
             held = held + Resources.of({name: amount for name, amount in amounts if name not in self.grounds.dims})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import gt
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from muster.engine import runs
 from muster.engine.kernels import glancing
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
-from muster.engine.shapes import Ints, ShapeTable
+from muster.engine.shapes import ShapeTable
 from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Reservation, Task
 from muster.model.plan import Action, Admit, Plan, Promise, Start
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
+
+Amounts = list[list[int]]
 
 _MOST_STARTS = 256  # in one turn: of more, a whole turn is the quicker one for each
 
@@ -28,7 +31,7 @@ class Refused:
     """
 
     def __init__(
-        self, roll: Roll, policy: Policy, shapes: ShapeTable, amounts: Ints, now_ms: int, start_ms: int | None
+        self, roll: Roll, policy: Policy, shapes: ShapeTable, amounts: Amounts, now_ms: int, start_ms: int | None
     ) -> None:
         self._roll, self._policy, self._shapes = roll, policy, shapes
         self.amounts, self.start_ms = amounts, start_ms
@@ -50,9 +53,11 @@ class Refused:
             return False
         if len(profiles) > self._known or job.lifetime_ms is not None:
             return False
-        is_over, bound_ms = self._shapes.least[profiles[job.profile]] > self.amounts, self._policy.bound_ms(job)
+        asked, bound_ms = self._shapes.leasts[profiles[job.profile]], self._policy.bound_ms(job)
+        if any(map(gt, asked, self.amounts[glancing.FREE])):
+            return True
         stays = bound_ms is None or self._now_ms + bound_ms > self.start_ms
-        return bool(is_over[glancing.FREE].any() or (stays and is_over[glancing.SPARE].any()))
+        return stays and any(map(gt, asked, self.amounts[glancing.SPARE]))
 
 
 class Sole:
@@ -67,14 +72,15 @@ class Sole:
         cells = running.table.cells[:, : running.table.size]
         self.running = glancing.Running(cells[runs.MANY], cells[runs.END], cells[runs.PROFILE])
         self.started = np.empty((_MOST_STARTS, glancing.STARTED), np.int64)
-        self._free, self._told = shapes.row(free), self._facts()
+        self._free, self._told = [free.get(name, 0) for name in shapes.resources], self._facts()
         self.open()
 
     def open(self) -> None:
         """Nothing is decided yet."""
-        self.facts, self.amounts = self._told.copy(), np.array([self._free] * glancing.AMOUNTS)
+        self.facts = np.array(self._told, np.int64)
+        self.amounts = np.array([self._free] * glancing.AMOUNTS, np.int64)
 
-    def _facts(self) -> Ints:
+    def _facts(self) -> list[int]:
         """All that is known before anything is decided."""
         promised, start_ms, known_ms = NONE, NEVER_MS, None
         if self.pending is not None and self.pending.reservation is not None:
@@ -82,10 +88,8 @@ class Sole:
             promised, known_ms = self.shapes.number(job.profile), job.known_ms
         since_ms = self.now_ms - self.policy.aging_after_ms
         bound_ms, deep = NONE if known_ms is None else known_ms, self.policy.profiles_deep
-        told = (self.now_ms, start_ms, promised, bound_ms, deep, since_ms, NEVER_MS, len(self.roll), NONE, NONE)
-        facts = np.zeros(glancing.FACTS, np.int64)
-        facts[: len(told)] = told
-        return facts
+        told = [self.now_ms, start_ms, promised, bound_ms, deep, since_ms, NEVER_MS, len(self.roll), NONE, NONE]
+        return told + [0] * (glancing.FACTS - len(told))
 
     @property
     def is_promised(self) -> bool:
@@ -94,22 +98,23 @@ class Sole:
 
     def plan(self, fate: int) -> Plan:
         """What was decided, and what became of the promise."""
+        facts: list[int] = self.facts.tolist()
         start_ms = wake_ms = None  # where nobody waits
-        if self.is_promised:
-            start_ms = int(self.facts[glancing.START])
-            ages_ms = int(self.facts[glancing.NEXT_AGE]) + self.policy.aging_after_ms
-            wake_ms = min(start_ms, int(self.facts[glancing.NEXT_END]), ages_ms)
+        if facts[glancing.PROMISED] != NONE:
+            start_ms = facts[glancing.START]
+            ages_ms = facts[glancing.NEXT_AGE] + self.policy.aging_after_ms
+            wake_ms = min(start_ms, facts[glancing.NEXT_END], ages_ms)
         return Plan(
             now_ms=self.now_ms,
-            actions=self._actions(fate),
+            actions=self._actions(fate, facts),
             wake_ms=wake_ms,
             waits_ms=wake_ms,
-            refusals=Refused(self.roll, self.policy, self.shapes, self.amounts, self.now_ms, start_ms),
+            refusals=Refused(self.roll, self.policy, self.shapes, self.amounts.tolist(), self.now_ms, start_ms),
         )
 
-    def _actions(self, fate: int) -> list[Action]:
+    def _actions(self, fate: int, facts: list[int]) -> list[Action]:
         """In the order in which they were decided."""
-        many, place, row = self.facts[[glancing.MANY, glancing.PLACE, glancing.RESERVED]].tolist()
+        many, place, row = facts[glancing.MANY], facts[glancing.PLACE], facts[glancing.RESERVED]
         actions: list[Action] = []
         if fate == glancing.SOONER and self.pending is not None:
             reservation = self._reservation(self.pending.job)

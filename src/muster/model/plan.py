@@ -276,6 +276,18 @@ class Plan:
         """Whether, once its actions are carried out, nothing more is to do until it wakes."""
         return self.refusals is not None
 
+    def again(self, now_ms: int) -> Plan:
+        """The plan of a turn that has nothing more to say than this one, and nothing to do."""
+        return Plan(
+            now_ms=now_ms,
+            verdicts=self.verdicts,
+            heads=self.heads,
+            wake_ms=self.wake_ms,
+            waits_ms=self.waits_ms,
+            runs_ms=self.runs_ms,
+            refusals=self.refusals,
+        )
+
     def placed_by_queue(self) -> dict[str, int]:
         """How many jobs of each queue start."""
         counts: dict[str, int] = {}

@@ -8,7 +8,7 @@ run time) is the caller's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from muster.engine import plan as decide
@@ -218,7 +218,7 @@ class Run:
         moments = [moment for moment in (last.wake_ms, self._forgets_ms) if moment is not None]
         if now_ms >= min(moments, default=now_ms + 1):
             return None
-        return replace(last, now_ms=now_ms, actions=())
+        return last.again(now_ms)
 
     # -- what happens ----------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ will be free before it is too little as well: those who are to leave by then wer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import le
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,10 +34,9 @@ class Scant:
 
     def __init__(self, state: State, refusals: Refusals) -> None:
         self._roll = state.roll
-        self._asked: tuple[int, Ints] | None = None  # of what mix of those who wait, and what they ask for each
         self._shapes = state.roll.shapes(state.policy.weights)
         self._number = state.machines.floor().grounds.cluster_number
-        self._promised = self._shapes.least[[self._shapes.number(it.job.profile) for it in state.pending.values()]]
+        self._promised = [self._least_of(it.job.profile) for it in state.pending.values()]
         if isinstance(refusals, sole.Refused):
             self._take_over(refusals)
         else:
@@ -44,8 +45,8 @@ class Scant:
     def _take_over(self, refusals: sole.Refused) -> None:
         """The turn knew it already."""
         self.is_sure, self._start_ms = True, NEVER_MS if refusals.start_ms is None else refusals.start_ms
-        self._free = refusals.amounts[glancing.FREE : glancing.FREE + 1].copy()
-        self._before = refusals.amounts[glancing.BEFORE : glancing.BEFORE + 1].copy()
+        self._free = [refusals.amounts[glancing.FREE].copy()]
+        self._before = [refusals.amounts[glancing.BEFORE].copy()]
 
     def _look_up(self, state: State) -> None:
         floor, runs = state.machines.floor(), state.runs
@@ -58,13 +59,14 @@ class Scant:
             return
         starts = (it.reservation.start_ms for it in state.pending.values() if it.reservation is not None)
         self._start_ms = min(starts, default=NEVER_MS)
-        self._free = np.array([self._shapes.row(amounts) for amounts in capacity])
-        self._before = self._free.copy()  # the first promised start
+        free = np.array([self._shapes.row(amounts) for amounts in capacity])
+        before = free.copy()  # the first promised start
         stays = is_there & (ends >= self._start_ms)
         for name, place in self._number.items():
             here = cells[CLUSTER] == runs.clusters.number(name) if len(self._number) > 1 else True
-            self._free[place] -= self._held(cells[PROFILE][is_there & here])
-            self._before[place] -= self._held(cells[PROFILE][stays & here])
+            free[place] -= self._held(cells[PROFILE][is_there & here])
+            before[place] -= self._held(cells[PROFILE][stays & here])
+        self._free, self._before = free.tolist(), before.tolist()
 
     def _held(self, profiles: Ints) -> Ints:
         """What attempts with these profiles hold together."""
@@ -72,30 +74,32 @@ class Scant:
         held: Ints = counts @ self._shapes.least[: len(counts)]
         return held
 
-    def _least_of(self, profile: Profile) -> Ints:
-        least: Ints = self._shapes.least[self._shapes.number(profile)]
-        return least
+    def _least_of(self, profile: Profile) -> list[int]:
+        return self._shapes.leasts[self._shapes.number(profile)]
 
     def leave(self, run: Running) -> None:
         """An attempt ends."""
         place, least = self._number[run.cluster], self._least_of(run.job.profile)
-        self._free[place] += least
+        _add(self._free[place], least)
         if run.end_ms >= self._start_ms:
-            self._before[place] += least
+            _add(self._before[place], least)
 
     def has_none_for(self, profile: Profile) -> bool:
         """Whether there is surely too little for such a job."""
-        return self.is_sure and not _fits_any(self._least_of(profile)[np.newaxis], self._free)
+        return self.is_sure and not _fits_any([self._least_of(profile)], self._free)
 
     def has_none(self) -> bool:
         """Whether there is too little for everyone who waits, and for anyone who is promised room to have it sooner."""
-        if self._asked is None or self._asked[0] != self._roll.mix:
-            waiting = self._shapes.least[self._roll.waiting_profiles()]
-            self._asked = (self._roll.mix, np.concatenate((waiting, self._promised)))
-        return not (_fits_any(self._asked[1], self._free) or _fits_any(self._promised, self._before))
+        if _fits_any(self._promised, self._before) or _fits_any(self._promised, self._free):
+            return False
+        return not _fits_any(self._roll.least_asked(self._shapes), self._free)
 
 
-def _fits_any(asked: Ints, there: Ints) -> bool:
+def _add(amounts: list[int], more: list[int]) -> None:
+    for place, amount in enumerate(more):
+        amounts[place] += amount
+
+
+def _fits_any(asked: Sequence[Sequence[int]], there: Sequence[Sequence[int]]) -> bool:
     """Whether any who asks for so much would find it in some cluster."""
-    fits = asked <= there if len(there) == 1 else asked[:, np.newaxis] <= there
-    return bool(np.count_nonzero(np.logical_and.reduce(fits, axis=-1)))
+    return any(all(map(le, one, room)) for room in there for one in asked)
