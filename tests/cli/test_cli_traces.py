@@ -318,3 +318,30 @@ def test_a_report_takes_the_place_of_nothing_that_is_read(folder: Path, target: 
 
     assert (done.returncode, done.stderr) == (2, f"--report {target}: that is what is to be simulated\n")
     assert (folder / target).read_text(encoding="utf-8") == before
+
+
+CROWDED = "".join(
+    f"{number} {number // 3} -1 {1 + number * 7 % 31} {1 + number % 5} -1 -1 {1 + number % 5} {20 + number * 7 % 31} "
+    f"-1 1 {number % 4} 1 -1 -1 -1 -1 -1\n"
+    for number in range(1, 200)
+)
+
+
+@pytest.mark.parametrize(
+    "args, is_same",
+    [
+        pytest.param(["--no-reasons", "--every-turn"], True, id="turn by turn"),
+        pytest.param(["--no-reasons", "--check"], True, id="with every plan checked"),
+        pytest.param(["--reasons"], False, id="with reasons, which are told as well"),
+    ],
+)
+def test_a_log_that_is_lived_through_in_one_go_is_told_as_it_is(folder: Path, args: list[str], is_same: bool) -> None:
+    (folder / "crowded.swf").write_text(CROWDED, encoding="utf-8")
+    log = ["--trace", "crowded.swf", "--nodes", "8", "--queue-by", "user"]
+
+    straight, by_turns = muster(folder, *log, "--no-reasons"), muster(folder, *log, *args)
+
+    assert (straight.returncode, straight.stderr) == (by_turns.returncode, by_turns.stderr) == (0, "")
+    assert (straight.stdout == by_turns.stdout) is is_same
+    assert json.loads(straight.stdout)["totals"] == json.loads(by_turns.stdout)["totals"]
+    assert json.loads(straight.stdout)["totals"]["meanWait"] > 60

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation, Tick, settle_memory
+from muster.sim.straight import Outcome, live_straight
 from muster.sim.summary import Summary
 from muster.sim.table import show
 from muster.sim.traces.choices import OPTIONS
@@ -47,6 +49,12 @@ class Asked:
     trace: Mapping[str, Any]  # the fields of muster.sim.traces.formats.Trace; None for what nobody said
     report: str | None = None
     parquet: str | None = None
+
+    @property
+    def are_sums_enough(self) -> bool:
+        """Whether nobody asked about anything on the way."""
+        watches = (self.check, self.every_turn, self.reasons, self.record, self.report, self.parquet)
+        return not any(watches)
 
 
 def run(file: str | None, output: str, asked: Asked) -> int:
@@ -107,6 +115,11 @@ def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
 
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
+    if asked.are_sums_enough and output != "jsonl" and (outcome := _straight(scenario)) is not None:
+        summary = Summary(outcome)
+        summary.add_all(outcome)
+        _print_summary(summary, output, asked)
+        return 0
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 
     def simulation(listener: Listener | None = None) -> Simulation:
@@ -131,6 +144,13 @@ def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: 
     except OSError as err:
         print(f"--record {asked.record}: cannot be written: {err.strerror or err}", file=sys.stderr)
         return BAD_INPUT
+
+
+def _straight(scenario: Scenario) -> Outcome | None:
+    """The scenario lived through in one go, where that can be done."""
+    settle_memory()
+    with _progress(len(scenario.jobs)) as done:
+        return live_straight(scenario, done)
 
 
 def _answer(scenario: Scenario, output: str, asked: Asked) -> int:
@@ -189,15 +209,23 @@ def _watch(simulation: Simulation, violations: list[str]) -> None:
 def _with_progress(simulation: Simulation) -> Iterator[Tick]:
     """The simulation's ticks, with a bar on standard error when it is long and someone is looking."""
     jobs = len(simulation.scenario.jobs)
-    if jobs < SHOW_PROGRESS_FROM or not sys.stderr.isatty():
-        yield from simulation
-        return
-    columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.completed}/{task.total} jobs done"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
-        task, done, shown = progress.add_task("jobs", total=jobs), 0, 0
+    with _progress(jobs) as show:
+        done = shown = 0
         for tick in simulation:
             done += len(tick.moment.over)
             if done - shown >= jobs / BAR_STEPS:  # to move the bar takes as long as a moment of a simulation
                 shown = done
-                progress.update(task, completed=done)
+                show(done)
             yield tick
+
+
+@contextmanager
+def _progress(jobs: int) -> Iterator[Callable[[int], None]]:
+    """To be told how many jobs are done."""
+    if jobs < SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.completed}/{task.total} jobs done"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("jobs", total=jobs)
+        yield lambda done: progress.update(task, completed=done)

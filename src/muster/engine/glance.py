@@ -19,6 +19,7 @@ from muster.engine.shares import Shares
 from muster.engine.sole import Sole
 from muster.engine.table import NONE
 from muster.model.plan import Plan
+from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
 
 
@@ -47,6 +48,11 @@ def _is_ordinary(snapshot: Snapshot) -> bool:
         return False
     if any(it.reservation is None for it in snapshot.pending):
         return False
+    return is_room_all_that_counts(policy)
+
+
+def is_room_all_that_counts(policy: Policy) -> bool:
+    """Whether a policy has no more to say of who starts than room, the one promise and the order of arrival do."""
     if not policy.backfill or policy.reservations != 1 or not policy.order.is_by_arrival:
         return False
     if policy.calendar or policy.over_share is not None or policy.move_points is not None:
@@ -100,15 +106,24 @@ def _weighed(node: Sole, face: Face) -> Plan | None:
 def _aged(node: Sole, lines: Lines, books: Books, shares: Shares) -> tuple[int, int]:
     """The lane and the row of the oldest who has waited too long, of queues not above their share; -1 if none has."""
     lanes, rows = lines.heads_by(node.now_ms - node.policy.aging_after_ms)
-    submits, names = lines.columns.submit[rows], node.roll.queues.names
+    submits = lines.columns.submit[rows]
     for submit_ms in np.unique(submits).tolist():
         aged = {}
         for place in (submits == submit_ms).nonzero()[0].tolist():
-            queue = int(lines.columns.lane_queue[lanes[place]])
-            used = books.started_usage[queue]
-            if not used or used <= shares.entitled[names[queue]]:  # shares are worked out for whoever asks
+            if _is_within_share(node, books, shares, int(lines.columns.lane_queue[lanes[place]])):
                 aged[place] = node.roll.job(int(rows[place]))
         if aged:
             oldest = min(aged, key=lambda place: (aged[place].number, aged[place].key))
             return int(lanes[oldest]), int(rows[oldest])
     return NONE, NONE
+
+
+def _is_within_share(node: Sole, books: Books, shares: Shares, queue: int) -> bool:
+    """Whether a queue has no more than it is entitled to. Shares are worked out only where that is not plain: nobody is
+    cordoned or has a quota here, so whoever wants its nominal share is entitled to that at least."""
+    used, name = int(books.started_usage[queue]), node.roll.queues.names[queue]
+    if not used:
+        return True
+    demand = node.snapshot.queues[node.roll.carried.place_of[name]].demand
+    wanted = node.policy.weights.usage(demand.lowest(shares.capacity))
+    return used <= min(wanted, int(books.nominal[queue])) or used <= shares.entitled[name]

@@ -7,7 +7,7 @@ of the round, and its queue offers its next job of another profile; a limit clos
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -73,68 +73,22 @@ class Lines:
         self._ours, self._whose = ours, whose
         self._face = face
         self.columns = roll.columns()
-        order = policy.order
-        self.rules = Rules(
-            now=now_ms,
-            profiles_deep=policy.profiles_deep,
-            lifetime_bounds=policy.lifetime_bounds,
-            backfills=policy.backfill,
-            starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
-            starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
-            is_scored=not order.is_by_arrival,
-            by_expected=order.expected,
-            by_size=order.size,
-            by_waited=order.waited,
-            by_sojourn=order.sojourn,
-            by_attained=order.attained,
-            patience_ms=order.patience_ms,
-            floor_ms=order.floor_ms,
-            unknown_ms=policy.unknown_end_ms,
-            mark=policy.order_mark_ms(now_ms),
-        )
+        self.rules = rules_of(policy, now_ms)
         queues, profiles, lanes = len(roll.queues), max(len(roll.profiles), 1), len(self.columns.lane_queue)
-        self.shapes = filling.Shapes(
-            usage=shapes.usage,
-            least=shapes.least,
-            asks_gpu=shapes.asks_gpu,
-            is_rigid=shapes.is_rigid,
-            never_fits=shapes.never_fits,
-            is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
-            is_full=np.zeros(len(shapes.usage), np.int64),
-            scarce=np.empty(len(shapes.usage), np.int64),
-            scarce_at=_nones(len(shapes.usage)),
-            delays=np.empty(len(shapes.usage), np.int64),
-            delays_at=_nones(len(shapes.usage)),
+        self.shapes = shapes_of(shapes, ours)
+        self.lines = blank_lines(queues, profiles, lanes, len(self.columns.submit))._replace(
+            first=self.columns.lane_first.copy(), is_asked=self._asked(queues).view(np.uint8)
         )
-        # What is empty here is written before it is read: by `reopen`, or by the kernels that line up and order.
-        self.lines = filling.Lines(
-            heap=np.empty(lanes, np.int64),
-            begin=np.empty(queues, np.int64),
-            many=np.empty(queues, np.int64),
-            cursor=_nones(lanes),
-            first=self.columns.lane_first.copy(),
-            order=np.empty((lanes, 5), np.int64),
-            out=np.zeros(len(self.columns.submit), np.uint8),
-            is_asked=self._asked(queues).view(np.uint8),
-            aside=np.empty((queues, profiles), np.int64),
-            aside_count=np.empty(queues, np.int64),
-            is_deep=np.empty(queues, np.uint8),
-            head=_nones(queues),
-            stale=np.empty(queues, np.uint8),
-            first_head=_nones(queues),
-            tie=_nones(1),
-            queues=np.empty(queues, np.int64),
-            offering=np.zeros(1, np.int64),
-            flow_with=np.empty(queues, np.int64),
-            usage_with=np.empty(queues, np.int64),
-            passed_class=np.empty(queues, np.int64),
-            passed_usage=np.empty(queues, np.int64),
-        )
-        self.limits = _no_limits(queues, 4)
+        self.limits = no_limits(queues, 4)
         # Whoever is set aside, and on an empty fleet about as many starts as this.
-        self._done = _nothing_done(min(len(roll), max(policy.profiles_deep * queues, _STARTS_PER_NODE * nodes)) + 16)
+        self._room = min(len(roll), max(policy.profiles_deep * queues, _STARTS_PER_NODE * nodes)) + 16
         self._entitled: Ints | None = None
         self._is_as_found = True  # nobody was started or left out yet
+
+    @cached_property
+    def _done(self) -> filling.Started:
+        """What a round has done so far, for whoever plays one."""
+        return _nothing_done(self._room)
 
     # -- filling ---------------------------------------------------------------------------------------
 
@@ -428,6 +382,74 @@ class Lines:
         self.lines.stale[number] = 1
 
 
+def rules_of(policy: Policy, now_ms: int) -> Rules:
+    """What filling needs of a policy."""
+    order = policy.order
+    return Rules(
+        now=now_ms,
+        profiles_deep=policy.profiles_deep,
+        lifetime_bounds=policy.lifetime_bounds,
+        backfills=policy.backfill,
+        starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
+        starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
+        is_scored=not order.is_by_arrival,
+        by_expected=order.expected,
+        by_size=order.size,
+        by_waited=order.waited,
+        by_sojourn=order.sojourn,
+        by_attained=order.attained,
+        patience_ms=order.patience_ms,
+        floor_ms=order.floor_ms,
+        unknown_ms=policy.unknown_end_ms,
+        mark=policy.order_mark_ms(now_ms),
+    )
+
+
+def shapes_of(shapes: ShapeTable, ours: Flags | None = None) -> filling.Shapes:
+    """What filling needs of profiles."""
+    return filling.Shapes(
+        usage=shapes.usage,
+        least=shapes.least,
+        asks_gpu=shapes.asks_gpu,
+        is_rigid=shapes.is_rigid,
+        never_fits=shapes.never_fits,
+        is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
+        is_full=np.zeros(len(shapes.usage), np.int64),
+        scarce=np.empty(len(shapes.usage), np.int64),
+        scarce_at=_nones(len(shapes.usage)),
+        delays=np.empty(len(shapes.usage), np.int64),
+        delays_at=_nones(len(shapes.usage)),
+    )
+
+
+def blank_lines(queues: int, profiles: int, lanes: int, rows: int) -> filling.Lines:
+    """Lines in which nobody stands. What is empty here is written before it is read: by `Lines.reopen`, or by the
+    kernels that line up and order."""
+    return filling.Lines(
+        heap=np.empty(lanes, np.int64),
+        begin=np.empty(queues, np.int64),
+        many=np.empty(queues, np.int64),
+        cursor=_nones(lanes),
+        first=_nones(lanes),
+        order=np.empty((lanes, 5), np.int64),
+        out=np.zeros(rows, np.uint8),
+        is_asked=np.zeros(queues, np.uint8),
+        aside=np.empty((queues, profiles), np.int64),
+        aside_count=np.empty(queues, np.int64),
+        is_deep=np.empty(queues, np.uint8),
+        head=_nones(queues),
+        stale=np.empty(queues, np.uint8),
+        first_head=_nones(queues),
+        tie=_nones(1),
+        queues=np.empty(queues, np.int64),
+        offering=np.zeros(1, np.int64),
+        flow_with=np.empty(queues, np.int64),
+        usage_with=np.empty(queues, np.int64),
+        passed_class=np.empty(queues, np.int64),
+        passed_usage=np.empty(queues, np.int64),
+    )
+
+
 def _nones(size: int) -> Ints:
     nones = np.empty(size, np.int64)
     nones.fill(NONE)
@@ -476,14 +498,14 @@ def _with_more_room(done: filling.Started) -> filling.Started:
     return wider
 
 
-def _no_limits(queues: int, room: int) -> Limits:
+def no_limits(queues: int, room: int) -> Limits:
     return Limits(np.zeros(queues, np.int64), *(np.empty((queues, room), np.int64) for _ in range(4)))
 
 
 def _with_room(limits: Limits) -> Limits:
     """The same limits with room for more."""
     queues, room = limits.user.shape
-    wider = _no_limits(queues, 2 * room)
+    wider = no_limits(queues, 2 * room)
     wider.many[:] = limits.many
     for column, old in zip(wider[1:], limits[1:], strict=True):
         column[:, :room] = old

@@ -70,10 +70,7 @@ class Simulation:
         self.runtimes = {
             entry.job.id: entry.runtime_ms if entry.work is None else entry.work for entry in scenario.jobs
         }
-        self.state = State(scenario.policy)
-        self.state.listener = listener
-        for event in _opening(scenario):
-            self.state.apply(event, 0)
+        self.state = opened(scenario, listener)
         races = {entry.job.id: entry.race for entry in scenario.jobs if entry.race is not None}
         opaque = SimulatedClusters(self.state, races) if races else None
         self.run = Run(
@@ -92,6 +89,11 @@ class Simulation:
             self.run.expect(scripted.at_ms, scripted.event)
         self._told: dict[str, Reason] = {}
         self._looks = 0  # at waiting jobs, by all turns so far
+
+    @property
+    def tells_why(self) -> bool:
+        """Whether it is found out why jobs wait."""
+        return self.run.tells_why
 
     def _runtime(self, run: Running) -> int | Work | None:
         return self.runtimes[run.job.id]
@@ -148,6 +150,15 @@ def promised(waiting: Waiting) -> Estimate | None:
     if waiting.estimate_ms is None:
         return None
     return Estimate(start_ms=waiting.estimate_ms, is_assumed=bool(waiting.facts.get("assumed")))
+
+
+def opened(scenario: Scenario, listener: Listener | None = None) -> State:
+    """The world before anything happens."""
+    state = State(scenario.policy)
+    state.listener = listener
+    for event in _opening(scenario):
+        state.apply(event, 0)
+    return state
 
 
 def _opening(scenario: Scenario) -> Iterator[ev.Event]:

@@ -8,14 +8,15 @@ from typing import Any
 from muster.engine.floor import Floor
 from muster.model import events as ev
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job, Running
+from muster.model.jobs import Job, Running, Task
 from muster.model.names import name_key
 from muster.model.plan import Plan, Rule, Waiting
-from muster.model.resources import GPU, MICRO, total
-from muster.sim.integral import Steps, utilisation
+from muster.model.resources import GPU, MICRO, Resources, total
+from muster.sim.integral import Integral, Steps, utilisation
 from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
+from muster.sim.straight import Outcome
 from muster.state.forecast import Estimate
 from muster.state.pools import PoolTable, pool_table
 from muster.state.records import Phase
@@ -40,9 +41,10 @@ class JobStory:
 
 
 class Summary:
-    """Watches a simulation and adds up. Feed it every tick, then ask for `totals`."""
+    """Watches a simulation and adds up. Feed it every tick, then ask for `totals`; or all at once, what was lived
+    through in one go."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation | Outcome) -> None:
         self.simulation = simulation
         self.stories = {entry.job.id: JobStory(entry.job) for entry in simulation.scenario.jobs}
         self.started = {queue.name: 0 for queue in simulation.scenario.queues}
@@ -59,6 +61,7 @@ class Summary:
         self._there: dict[str, Steps] = {}
         self._pools = PoolUse()
         self._fleet: Fleet | None = None
+        self._capacity: Resources | None = None
         self._measured: tuple[Floor, int] | None = None  # when
         self._measure()
         self._pools.look(self.state, ())
@@ -89,6 +92,28 @@ class Summary:
             self._pools.look(self.state, jobs)
         self.last_plan = tick.moment.plan
 
+    def add_all(self, outcome: Outcome) -> None:
+        """All that ever happened."""
+        self.now_ms, weights = outcome.state.now_ms, self.state.policy.weights
+        ran_ms: dict[tuple[str, int], int] = {}
+        profiles = {id(entry.job.profile): entry.job.profile for entry in outcome.scenario.jobs}
+        (node,) = outcome.scenario.nodes
+        for entry, start_ms in zip(outcome.scenario.jobs, outcome.starts_ms, strict=True):
+            story, runtime_ms = self.stories[entry.job.id], entry.runtime_ms or 0
+            story.start_ms = story.first_start_ms = start_ms
+            story.end_ms, story.nodes = start_ms + runtime_ms, (node.name,)
+            kind = (entry.job.queue, id(entry.job.profile))
+            ran_ms[kind] = ran_ms.get(kind, 0) + runtime_ms
+            self.started[entry.job.queue] += 1
+        used, held = Integral(), Integral()
+        for (queue, profile), many_ms in ran_ms.items():
+            asked = profiles[profile].most
+            used.add([(queue, weights.usage(asked))], many_ms)
+            held.add(asked.items(), many_ms)
+        for steps, sums in ((self._usage, used.sums), (self._held[node.cluster], held.sums)):
+            for name, so_far in sums.items():
+                steps.end(name, so_far, self.now_ms)
+
     def _note(self, event: ev.Event) -> None:
         match event:  # the most frequent first
             case ev.JobSubmitted() | ev.JobAdmitted():
@@ -101,7 +126,7 @@ class Summary:
                 story.start_ms = self.now_ms
                 if story.first_start_ms is None:
                     story.first_start_ms = self.now_ms
-                story.nodes = tuple(sorted({task.node for task in tasks}, key=name_key))
+                story.nodes = _nodes_of(tasks)
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
                 if (run := self.state.running.get(job_id)) is not None:
                     self._running[job_id] = run
@@ -150,7 +175,10 @@ class Summary:
         self._measured = (floor, floor.version)
         for name in self._there:
             self._held.setdefault(name, Steps()).set_all(floor.held_in(name), self.now_ms)
-        self._whole.set(_FLEET, weights.usage(floor.capacity()), self.now_ms)
+        capacity = floor.capacity()
+        if capacity is not self._capacity:
+            self._capacity = capacity
+            self._whole.set(_FLEET, weights.usage(capacity), self.now_ms)
 
     # -- at the end ------------------------------------------------------------------------------------
 
@@ -198,7 +226,7 @@ class Summary:
             return {"verdict": "running"}
         if (race := self.state.races.live.get((job_id, record.attempts))) is not None:
             return racing(race)
-        if not self.simulation.run.tells_why:
+        if not self.simulation.tells_why:
             return {"verdict": "in line"}
         verdict = self.last_plan.verdicts.get(job_id) or self.state.races.blocked.get(job_id)
         if not isinstance(verdict, Waiting):  # not looked at, or a victim that is back in line
@@ -261,6 +289,13 @@ class Summary:
         end_ms, start_ms = story.end_ms or 0, story.start_ms or 0
         run_s = (end_ms - start_ms) / 1000
         return max(1.0, (end_ms - story.job.submit_ms) / 1000 / max(run_s, SLOWDOWN_THRESHOLD_S))
+
+
+def _nodes_of(tasks: tuple[Task, ...]) -> tuple[str, ...]:
+    """The nodes that tasks are on, by name."""
+    if len(tasks) == 1:
+        return (tasks[0].node,)
+    return tuple(sorted({task.node for task in tasks}, key=name_key))
 
 
 def _jobs_of(events: tuple[ev.Event, ...]) -> set[str]:

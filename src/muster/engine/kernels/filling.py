@@ -13,6 +13,7 @@ This module says what that works on; the kernels are next to it:
     starting    the loop
     glancing    who starts on the only node there is, without weighing queues
     alone       the loop on the only node there is
+    straight    turn after turn on the only node there is, and what happens in between
 """
 
 from __future__ import annotations

@@ -48,21 +48,29 @@ def starts_at_a_glance(
     """What becomes of the promise, and who starts beside it. Where MANY is UNSURE, queues must be weighed against each
     other."""
     fate = open_room(running, least, amounts, facts, started)
-    if fate == UNKNOWN:
-        return fate
+    if fate != UNKNOWN:
+        note_ages(roll, facts)
+        start_in_order(roll, least, amounts, facts, is_out, started, fate)
+    return fate
+
+
+@kernel
+def start_in_order(roll: Roll, least: Ints, amounts: Ints, facts: Ints, is_out: Flags, started: Ints, fate: int) -> int:
+    """Who starts beside the promise, as long as all who could are of one queue; else MANY is UNSURE. How many of those
+    who started are out of their lines."""
     if fate == STARTS and facts[WAITING] > 0:  # the next is to be promised room
         facts[MANY] = UNSURE
-        return fate
-    note_ages(roll, facts)
-    row = next_to_start(roll, least, amounts, facts, is_out)
+        return 0
+    many, row = 0, next_to_start(roll, least, amounts, facts, is_out)
     while row != NONE:
         profile = NONE if row == UNSURE else int(roll.lane_profile[facts[LANE]])
         if profile == NONE or not take_room(row, profile, int(roll.known[row]), least, amounts, facts, started):
             facts[MANY] = UNSURE
-            return fate
+            return many
         is_out[row] = 1
+        many += 1
         row = next_to_start(roll, least, amounts, facts, is_out)
-    return fate
+    return many
 
 
 @kernel
@@ -71,18 +79,26 @@ def open_room(running: Running, least: Ints, amounts: Ints, facts: Ints, started
     facts[MANY], facts[RESERVED] = 0, NONE
     if not leave(running, least, amounts, facts):
         return UNKNOWN
+    fate = redeem(running, least, amounts, facts, started)
+    if fate == STAYS and facts[PROMISED] != NONE:
+        if facts[START] <= facts[NOW] or not fits(least, facts[PROMISED], amounts, SPARE):
+            return UNKNOWN
+        for place in range(least.shape[1]):
+            amounts[SPARE, place] -= least[facts[PROMISED], place]
+    return fate
+
+
+@kernel
+def redeem(running: Running, least: Ints, amounts: Ints, facts: Ints, started: Ints) -> int:
+    """What becomes of the promise, if it holds: who was promised room starts, or will sooner than was thought."""
     promised = facts[PROMISED]
     if promised == NONE:
         return STAYS
     if fits(least, promised, amounts, FREE):
         facts[PROMISED], facts[START] = NONE, facts[NEVER]
         return STARTS if take_room(NONE, promised, facts[KNOWN], least, amounts, facts, started) else UNKNOWN
-    if facts[START] <= facts[NOW] or not fits(least, promised, amounts, SPARE):
-        return UNKNOWN
     if fits(least, promised, amounts, BEFORE):
         return SOONER if keep_room(least, running, amounts, facts, started, promised) else UNKNOWN
-    for place in range(least.shape[1]):
-        amounts[SPARE, place] -= least[promised, place]
     return STAYS
 
 
