@@ -98,7 +98,7 @@ def test_property_lived_through_in_one_go_the_same_is_told_as_with_every_turn(se
     assert straight_totals_of(scenario) == totals_of(scenario, skips_turns=False)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from([1, 2, 3]))
+@given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from([4, 5, 6, 8]))
 def test_property_where_queues_may_offer_few_profiles_it_is_the_same_or_left_to_the_simulation(
     seed: int, jobs: int, deep: int
 ) -> None:
@@ -149,6 +149,7 @@ PLAIN = a_log(5, 20)
         pytest.param(
             of_first(PLAIN, profile=replace(a_profile(1), groups=a_profile(1).groups * 2)), id="someone has two groups"
         ),
+        pytest.param(a_log(0, 40, profiles_deep=1), id="a queue has offered as many profiles as it may"),
         pytest.param(replace(PLAIN, nodes=()), id="there is no machine"),
         pytest.param(replace(PLAIN, jobs=()), id="there are no jobs"),
         pytest.param(replace(PLAIN, until_ms=5), id="it is over before its end"),

@@ -105,6 +105,8 @@ def live_on(world: World, most: int) -> int:
     while clock[ENDED] < jobs:
         if clock[ENDED] >= until:
             return PAUSED
+        if clock[COME] == jobs and world.ends.many[0] == 0:  # nobody starts who waits
+            return CANNOT
         now = next_moment(world)
         if not has_room_for(world.lanes, coming(world, now)):
             return FULL
