@@ -83,11 +83,7 @@ def totals_of(scenario: Scenario, **how: bool) -> dict[str, Any]:
 def straight_totals_of(scenario: Scenario) -> dict[str, Any] | None:
     """What it adds up to when it is lived through in one go."""
     outcome = live_straight(scenario)
-    if outcome is None:
-        return None
-    summary = Summary(outcome)
-    summary.add_all(outcome)
-    return summary.totals()
+    return None if outcome is None else Summary.of(outcome).totals()
 
 
 @settings(max_examples=settings().max_examples * 4)

@@ -116,9 +116,7 @@ def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
     if asked.are_sums_enough and output != "jsonl" and (outcome := _straight(scenario)) is not None:
-        summary = Summary(outcome)
-        summary.add_all(outcome)
-        _print_summary(summary, output, asked)
+        _print_summary(Summary.of(outcome), output, asked)
         return 0
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 

@@ -7,13 +7,23 @@ of the round, and its queue offers its next job of another profile; a limit clos
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.kernels import alone, filling, offering, placing, starting
-from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Limits, Offers, Rules
+from muster.engine.blanks import (
+    blank_lines,
+    care_of_nobody,
+    no_limits,
+    nothing_done,
+    rules_of,
+    shapes_of,
+    with_more_room,
+    with_room,
+)
+from muster.engine.kernels import alone, filling, offering, starting
+from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Offers
 from muster.engine.kernels.glancing import Running
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
@@ -88,7 +98,7 @@ class Lines:
     @cached_property
     def _done(self) -> filling.Started:
         """What a round has done so far, for whoever plays one."""
-        return _nothing_done(self._room)
+        return nothing_done(self._room)
 
     # -- filling ---------------------------------------------------------------------------------------
 
@@ -103,7 +113,7 @@ class Lines:
             if why == filling.TIED:
                 self.untie()
             elif why == filling.FULL_OUTPUT:
-                self._done = _with_more_room(self._done)
+                self._done = with_more_room(self._done)
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
 
@@ -160,7 +170,7 @@ class Lines:
         """Who must be looked at when blocked."""
         queues = len(self.lines.begin)
         if not takers.overtaken and (takers.givers is None or not takers.givers.many.any()):
-            return _care_of_nobody(queues, len(self._shapes.resources))._replace(
+            return care_of_nobody(queues, len(self._shapes.resources))._replace(
                 may_reserve=np.array(may_reserve, np.int64),
                 lowest_class=takers.lowest_class,
                 may_make_room=bool((self.columns.lane_class > takers.lowest_class).any()),
@@ -369,7 +379,7 @@ class Lines:
         number = self._roll.queues[queue]
         place = int(self.limits.many[number])
         if place == self.limits.user.shape[1]:
-            self.limits = _with_room(self.limits)
+            self.limits = with_room(self.limits)
         limits, alike = self.limits, limit.alike
         user = limit.user if alike is None else alike.user
         limits.user[number, place] = NONE if user is None else self._roll.users.number(user)
@@ -380,133 +390,3 @@ class Lines:
         limits.lifetime[number, place] = NONE if lifetime_ms is None else lifetime_ms
         limits.many[number] += 1
         self.lines.stale[number] = 1
-
-
-def rules_of(policy: Policy, now_ms: int) -> Rules:
-    """What filling needs of a policy."""
-    order = policy.order
-    return Rules(
-        now=now_ms,
-        profiles_deep=policy.profiles_deep,
-        lifetime_bounds=policy.lifetime_bounds,
-        backfills=policy.backfill,
-        starts_per_turn=ALWAYS if policy.starts_per_turn is None else policy.starts_per_turn,
-        starts_per_queue=ALWAYS if policy.starts_per_queue is None else policy.starts_per_queue,
-        is_scored=not order.is_by_arrival,
-        by_expected=order.expected,
-        by_size=order.size,
-        by_waited=order.waited,
-        by_sojourn=order.sojourn,
-        by_attained=order.attained,
-        patience_ms=order.patience_ms,
-        floor_ms=order.floor_ms,
-        unknown_ms=policy.unknown_end_ms,
-        mark=policy.order_mark_ms(now_ms),
-    )
-
-
-def shapes_of(shapes: ShapeTable, ours: Flags | None = None) -> filling.Shapes:
-    """What filling needs of profiles."""
-    return filling.Shapes(
-        usage=shapes.usage,
-        least=shapes.least,
-        asks_gpu=shapes.asks_gpu,
-        is_rigid=shapes.is_rigid,
-        never_fits=shapes.never_fits,
-        is_ours=np.ones(len(shapes.usage), np.uint8) if ours is None else ours.astype(np.uint8),
-        is_full=np.zeros(len(shapes.usage), np.int64),
-        scarce=np.empty(len(shapes.usage), np.int64),
-        scarce_at=_nones(len(shapes.usage)),
-        delays=np.empty(len(shapes.usage), np.int64),
-        delays_at=_nones(len(shapes.usage)),
-    )
-
-
-def blank_lines(queues: int, profiles: int, lanes: int, rows: int) -> filling.Lines:
-    """Lines in which nobody stands. What is empty here is written before it is read: by `Lines.reopen`, or by the
-    kernels that line up and order."""
-    return filling.Lines(
-        heap=np.empty(lanes, np.int64),
-        begin=np.empty(queues, np.int64),
-        many=np.empty(queues, np.int64),
-        cursor=_nones(lanes),
-        first=_nones(lanes),
-        order=np.empty((lanes, 5), np.int64),
-        out=np.zeros(rows, np.uint8),
-        is_asked=np.zeros(queues, np.uint8),
-        aside=np.empty((queues, profiles), np.int64),
-        aside_count=np.empty(queues, np.int64),
-        is_deep=np.empty(queues, np.uint8),
-        head=_nones(queues),
-        stale=np.empty(queues, np.uint8),
-        first_head=_nones(queues),
-        tie=_nones(1),
-        queues=np.empty(queues, np.int64),
-        offering=np.zeros(1, np.int64),
-        flow_with=np.empty(queues, np.int64),
-        usage_with=np.empty(queues, np.int64),
-        passed_class=np.empty(queues, np.int64),
-        passed_usage=np.empty(queues, np.int64),
-    )
-
-
-def _nones(size: int) -> Ints:
-    nones = np.empty(size, np.int64)
-    nones.fill(NONE)
-    return nones
-
-
-@lru_cache(maxsize=8)
-def _care_of_nobody(queues: int, resources: int) -> Care:
-    """Nobody takes from anyone. Kernels only read it."""
-    nothing, always = np.zeros(queues, np.int64), np.full(queues, ALWAYS, np.int64)
-    return Care(
-        may_reserve=np.zeros(2, np.int64),
-        is_below=nothing,
-        gives=nothing,
-        entitled=np.zeros((queues, resources), np.int64),
-        gives_class=always,
-        gives_priority=always,
-        lowest_class=ALWAYS,
-        was_overtaken=np.zeros(1, np.uint8),
-        offers=nothing_offered(queues),
-        ceilings=NO_CEILINGS,
-        may_make_room=False,
-    )
-
-
-def _nothing_done(room: int) -> filling.Started:
-    return filling.Started(
-        size=np.zeros(4, np.int64),
-        row=np.empty(room, np.int64),
-        cluster=np.empty(room, np.int64),
-        above_nominal=np.empty(room, np.uint8),
-        first_task=np.empty(room, np.int64),
-        tasks=np.empty((8 * room, placing.TASK), np.int64),
-        aside_row=np.empty(room, np.int64),
-        aside_why=np.empty(room, np.int64),
-        aside_flow=np.empty(room, np.int64),
-    )
-
-
-def _with_more_room(done: filling.Started) -> filling.Started:
-    """The same output with room for more."""
-    wider = _nothing_done(max(2 * len(done.aside_row), len(done.tasks)))
-    for name in done._fields:
-        old = getattr(done, name)
-        getattr(wider, name)[: len(old)] = old
-    return wider
-
-
-def no_limits(queues: int, room: int) -> Limits:
-    return Limits(np.zeros(queues, np.int64), *(np.empty((queues, room), np.int64) for _ in range(4)))
-
-
-def _with_room(limits: Limits) -> Limits:
-    """The same limits with room for more."""
-    queues, room = limits.user.shape
-    wider = no_limits(queues, 2 * room)
-    wider.many[:] = limits.many
-    for column, old in zip(wider[1:], limits[1:], strict=True):
-        column[:, :room] = old
-    return wider

@@ -14,14 +14,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from muster.engine import glance
+from muster.engine.blanks import blank_lines, no_limits, nones, rules_of, shapes_of
 from muster.engine.carried import blank_books
+from muster.engine.glance import is_room_all_that_counts
 from muster.engine.kernels import filling, glancing, straight
 from muster.engine.kernels.ending import Ends
 from muster.engine.kernels.flows import SCALE, Accounts
 from muster.engine.kernels.jit import suited_to
 from muster.engine.kernels.queueing import Kinds, Lanes
-from muster.engine.lines import blank_lines, no_limits, rules_of, shapes_of
 from muster.engine.placement import never_fits
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE
@@ -94,11 +94,7 @@ def _is_plain(scenario: Scenario) -> bool:
     if any(queue.quota or queue.cordoned or queue.excess_budget is not None for queue in queues):
         return False
     policy = scenario.policy
-    if (
-        not glance.is_room_all_that_counts(policy)
-        or policy.reservations_in_all < 1
-        or policy.half_time_ms >= _HALF_TIME
-    ):
+    if not is_room_all_that_counts(policy) or policy.reservations_in_all < 1 or policy.half_time_ms >= _HALF_TIME:
         return False
     return all(map(_is_plain_job, scenario.jobs)) and len({entry.job.priority_class for entry in scenario.jobs}) == 1
 
@@ -189,9 +185,9 @@ def _world(
         books=books,
         rules=rules_of(policy, 0),
         amounts=amounts,
-        kept=amounts.copy(),
+        amounts_found=amounts.copy(),
         facts=facts,
-        facts_kept=facts.copy(),
+        facts_found=facts.copy(),
         started=np.empty((min(many, _MOST_STARTS) + 1, glancing.STARTED), np.int64),
         clock=clock,
     )
@@ -210,32 +206,32 @@ def _kinds(entries: list[ScriptJob], queues: list[str], shapes: ShapeTable) -> K
             profile = profiles[id(job.profile)] = shapes.profiles[job.profile]
         of.append(found.setdefault((number_of[job.queue], profile, job.priority), len(found)))
     queue, number, priority = (np.array(column, np.int64) for column in zip(*found, strict=True))
-    return Kinds(of=np.array(of, np.int64), queue=queue, profile=number, priority=priority, lane=_nones(len(found)))
+    return Kinds(of=np.array(of, np.int64), queue=queue, profile=number, priority=priority, lane=nones(len(found)))
 
 
 def _nobody_waiting(entries: list[ScriptJob], queues: int) -> filling.Roll:
     """The roll before anyone came. The rows are there, in the order jobs will come: so ranks are their places."""
     many = len(entries)
     return filling.Roll(
-        **{name: _nones(_LANES) for name in _OF_LANES if name != "lane_count"},
+        **{name: nones(_LANES) for name in _OF_LANES if name != "lane_count"},
         lane_count=_zeros(_LANES),
-        queue_lane=_nones(queues),
+        queue_lane=nones(queues),
         submit=np.array([entry.job.submit_ms for entry in entries], np.int64),
         rank=np.arange(1, many + 1),
-        lifetime=_nones(many),
+        lifetime=nones(many),
         known=np.array([entry.job.expected_ms for entry in entries], np.int64),
         user=_zeros(many),
-        next=_nones(many),
+        next=nones(many),
     )
 
 
 def _no_lanes(rows: int) -> Lanes:
     return Lanes(
-        last=_nones(_LANES),
-        previous=_nones(_LANES),
-        kind=_nones(_LANES),
-        before=_nones(rows),
-        unused=_nones(_LANES),
+        last=nones(_LANES),
+        previous=nones(_LANES),
+        kind=nones(_LANES),
+        before=nones(rows),
+        unused=nones(_LANES),
         many=_zeros(1),
         made=_zeros(1),
     )
@@ -304,11 +300,7 @@ def _with_more_lanes(world: straight.World) -> straight.World:
 
 
 def _wider(column: Ints, none: bool = True) -> Ints:
-    return np.concatenate((column, _nones(len(column)) if none else _zeros(len(column))))
-
-
-def _nones(size: int) -> Ints:
-    return np.full(size, NONE, np.int64)
+    return np.concatenate((column, nones(len(column)) if none else _zeros(len(column))))
 
 
 def _zeros(size: int) -> Ints:

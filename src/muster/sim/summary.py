@@ -41,8 +41,7 @@ class JobStory:
 
 
 class Summary:
-    """Watches a simulation and adds up. Feed it every tick, then ask for `totals`; or all at once, what was lived
-    through in one go."""
+    """Watches a simulation and adds up. Feed it every tick, then ask for `totals`."""
 
     def __init__(self, simulation: Simulation | Outcome) -> None:
         self.simulation = simulation
@@ -92,8 +91,14 @@ class Summary:
             self._pools.look(self.state, jobs)
         self.last_plan = tick.moment.plan
 
-    def add_all(self, outcome: Outcome) -> None:
-        """All that ever happened."""
+    @classmethod
+    def of(cls, outcome: Outcome) -> Summary:
+        """Of what was lived through in one go, all at once."""
+        summary = cls(outcome)
+        summary._add_all(outcome)
+        return summary
+
+    def _add_all(self, outcome: Outcome) -> None:
         self.now_ms, weights = outcome.state.now_ms, self.state.policy.weights
         ran_ms: dict[tuple[str, int], int] = {}
         profiles = {id(entry.job.profile): entry.job.profile for entry in outcome.scenario.jobs}

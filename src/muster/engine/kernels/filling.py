@@ -13,7 +13,8 @@ This module says what that works on; the kernels are next to it:
     starting    the loop
     glancing    who starts on the only node there is, without weighing queues
     alone       the loop on the only node there is
-    straight    turn after turn on the only node there is, and what happens in between
+    straight    turn after turn on the only node there is, and what happens in between: who stands in which lane
+                (queueing), who ends next (ending), what queues use (flows) and are entitled to (entitling)
 """
 
 from __future__ import annotations

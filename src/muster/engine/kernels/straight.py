@@ -90,9 +90,9 @@ class World(NamedTuple):
     books: Books
     rules: Rules
     amounts: Ints
-    kept: Ints  # amounts and facts as a turn found them
+    amounts_found: Ints  # as the turn found them
     facts: Ints
-    facts_kept: Ints
+    facts_found: Ints
     started: Ints
     clock: Ints
 
@@ -216,9 +216,9 @@ def start(world: World, row: int) -> None:
 def take_turn(world: World) -> bool:
     """Decide who starts, and carry it out; False if it takes a whole turn to tell."""
     facts, amounts, roll, least = world.facts, world.amounts, world.roll, world.shapes.least
-    copy_all(amounts, world.kept)
+    copy_all(amounts, world.amounts_found)
     for place in range(len(facts)):
-        world.facts_kept[place] = facts[place]
+        world.facts_found[place] = facts[place]
     facts[MANY], facts[RESERVED] = 0, NONE
     fate = redeem(world.running, least, amounts, facts, world.started)
     if fate == UNKNOWN:
@@ -229,9 +229,9 @@ def take_turn(world: World) -> bool:
         world.lines.out[world.started[at, ROW]] = 0
     is_left = facts[MANY] < facts[WAITING] + (1 if fate == STARTS else 0)
     if facts[MANY] == UNSURE or (is_left and facts[PROMISED] == NONE):
-        copy_all(world.kept, amounts)
+        copy_all(world.amounts_found, amounts)
         for place in range(len(facts)):
-            facts[place] = world.facts_kept[place]
+            facts[place] = world.facts_found[place]
         facts[MANY], facts[RESERVED] = 0, NONE
         fate = redeem(world.running, least, amounts, facts, world.started)
         if not weigh(world, fate):
