@@ -286,6 +286,7 @@ class Knobs:
     reservations: tuple[int, ...] = (1, 1, 1, 0, 2, 3)
     over_share: bool = True
     ageing: bool = True
+    habits: bool = True  # queues of short jobs come first
     placement: tuple[PlacementRule, ...] = (PlacementRule.TIGHTEST,)
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
@@ -450,6 +451,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         **({"vain_searches_per_turn": chance.choice(knobs.searches)} if knobs.searches else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
         preempts_for_shares=chance.random() < 0.8,
+        short_first=chance.choice([500, 1000]) if knobs.habits else 0,
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import lcm
+from fractions import Fraction
 
 from muster.model.jobs import Job, Pending, Reservation, Running
 from muster.model.plan import (
@@ -74,7 +74,6 @@ class _Turn:
         self.actions: list[Action] = []
         self.moved: dict[str, Verdict] = {}
         self.starts = 0
-        self._scale = lcm(*(holding.weight for holding in self.ledger.queues.values()))
         self._queues = sorted(snapshot.queues, key=lambda state: state.queue.name)
 
     def go_round(self) -> None:
@@ -208,11 +207,11 @@ class _Turn:
         top = max((job.priority_class for job in offers), default=0)
         return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
 
-    def _hunger(self, job: Job) -> tuple[int, int, str]:
+    def _hunger(self, job: Job) -> tuple[Fraction, Fraction, str]:
         """Flow per weight with the job admitted, then usage per weight, then queue name."""
         holding, usage = self.ledger.queues[job.queue], self.ledger.least_usage(job)
-        per_weight = self._scale // holding.weight  # a/b against c/d without fractions
-        return (holding.flow_with(usage) * per_weight, (holding.usage + usage) * per_weight, holding.name)
+        weight = self.policy.turn_weight(holding.weight, holding.state.habit)
+        return Fraction(holding.flow_with(usage), weight), Fraction(holding.usage + usage, weight), holding.name
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.waiting[job.id] = limit.waiting

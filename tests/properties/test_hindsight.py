@@ -53,14 +53,20 @@ def over_by(scenario: Scenario, moment_ms: int) -> set[str]:
     return {event.job for tick in ticks for event in tick.moment.events if isinstance(event, ev.JobSucceeded)}
 
 
-@pytest.mark.parametrize("order", [pytest.param(name, id=f"order {name}") for name in NAMED])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *(pytest.param(Policy(over_share=None, order=order), id=f"order {name}") for name, order in NAMED.items()),
+        pytest.param(Policy(over_share=None, short_first=1000), id="queues of short jobs first"),
+    ],
+)
 @settings(max_examples=3)
 @given(seed=st.integers(0, 10_000), moment_s=st.integers(60, 900), states_times=st.booleans())
 def test_property_other_run_times_of_unfinished_jobs_change_no_decision(
-    order: str, seed: int, moment_s: int, states_times: bool
+    policy: Policy, seed: int, moment_s: int, states_times: bool
 ) -> None:
     entries, moment_ms = a_log(seed, states_times=states_times), moment_s * 1000
-    around = Scenario(policy=Policy(over_share=None, order=NAMED[order]))
+    around = Scenario(policy=policy)
     scenario = on_machine(MACHINE, entries, around)
     over, chance = over_by(scenario, moment_ms), Random(seed + 1)
 

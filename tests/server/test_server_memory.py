@@ -30,7 +30,7 @@ ADMIN = Who(name="admin", is_admin=True)
 NODES = 3
 BEGAN_MS = 1_800_000_000_000
 
-POLICY = Policy(half_time_ms=20_000, unknown_end_ms=30_000, protected_ms=5_000)
+POLICY = Policy(half_time_ms=20_000, unknown_end_ms=30_000, protected_ms=5_000, short_first=500)
 
 
 class Server:
@@ -95,7 +95,7 @@ class Server:
             "served": {name: run.serving for name, run in state.running.items()},
             "pending": {name: (it.attempt, it.line, it.reservation) for name, it in state.pending.items()},
             "waiting": sorted(state.waiting()),
-            "accounts": {name: (it.account, it.fixed) for name, it in self._queues()},
+            "accounts": {name: (it.account, it.fixed, it.habit) for name, it in self._queues()},
             "holds": {name: (it.started, it.demand, it.charged) for name, it in self._queues()},
         }
 

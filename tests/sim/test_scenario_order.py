@@ -68,3 +68,25 @@ def test_the_order_decides_who_starts_next(order: str, second: str) -> None:
     ]
 
     assert starts[:2] == ["first", second]
+
+
+@pytest.mark.parametrize("text, thousandths", [("0", 0), ("0.5", 500), ("1", 1000), ("0.125", 125)])
+def test_how_much_queues_of_short_jobs_come_first_is_read(text: str, thousandths: int) -> None:
+    assert parse((THREE % "arrival").replace("overShare: off", f"shortFirst: {text}")).policy.short_first == thousandths
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1.5", id="above 1"),
+        pytest.param("-0.1", id="below 0"),
+        pytest.param("0.0001", id="too fine"),
+        pytest.param("yes", id="not a number"),
+    ],
+)
+def test_a_wrong_part_is_refused(text: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse((THREE % "arrival").replace("overShare: off", f"shortFirst: {text}"))
+
+    assert "config.shortFirst" in str(refused.value)
+    assert "a number from 0 to 1 with at most three decimals" in str(refused.value)

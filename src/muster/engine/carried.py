@@ -105,6 +105,7 @@ class Carried:
         books, account, fixed = self._books, state.account, state.fixed
         assert books is not None
         self._active_ms[place], self._has_demand[place] = state.active_ms, bool(state.demand)
+        books.turn_weight[number] = policy.turn_weight(state.queue.weight, state.habit)
         books.usage[number] = books.started_usage[number] = account.usage
         self._set_flow(number, state, policy)
         books.started[number] = shapes.row(state.started)
@@ -174,6 +175,7 @@ class Carried:
         width = books.started.shape[1]
         return Books(
             weight=books.weight,
+            turn_weight=books.turn_weight.copy(),
             name_order=books.name_order,
             cordoned=books.cordoned,
             flow=books.flow.copy(),
@@ -200,6 +202,7 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
     """Books in which nothing is written."""
     return Books(
         weight=np.ones(queues, np.int64),
+        turn_weight=np.ones(queues, np.int64),
         name_order=np.zeros(queues, np.int64),
         cordoned=np.zeros(queues, np.int64),
         flow=np.zeros(queues, np.int64),

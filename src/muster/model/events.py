@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Cluster
 from muster.model.flow import Account
+from muster.model.habit import NO_HABIT, Habit
 from muster.model.jobs import Job, Reservation, Task
 from muster.model.nodes import Node
 from muster.model.plan import Rule
@@ -361,12 +362,16 @@ class JobRecalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRecalled:
-    """Found written down: what a queue used lately, and when it was last in use. All that runs has been started."""
+    """Found written down: what a queue used lately, how long its jobs usually ran, and when it was last in use.
+
+    All that runs has been started.
+    """
 
     queue: str
     account: Account
     fixed: Account
     active_ms: int
+    habit: Habit = NO_HABIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

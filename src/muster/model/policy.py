@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Protocol
 
 from muster.model.calendar import Window
+from muster.model.flow import faded
+from muster.model.habit import Habit
 from muster.model.jobs import Job, least_usage_of
-from muster.model.order import ARRIVAL, Order, Place
+from muster.model.order import ARRIVAL, LG_BITS, Order, Place, lg
 from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
@@ -16,6 +19,7 @@ from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 SECOND_MS = 1000
 DAY_MS = 24 * 60 * MINUTE_MS
 EVERYONE = 1 << 30  # reservations: as many as there are waiting jobs
+_FINER = 10  # binary digits by which a weight that decides whose turn it is is finer than one that was set
 
 
 class Preemption(Enum):
@@ -54,6 +58,7 @@ class Policy:
     over_share: int | None = 12 * MICRO // 10
     weights: Weights = DEFAULT_WEIGHTS
     order: Order = ARRIVAL
+    short_first: int = 0  # thousandths: how much queues of short jobs come before others of equal flow per weight
     order_step_ms: int = 10 * MINUTE_MS  # how often an order that changes with time is looked at
     reservations: int = 1  # for each cluster and kind; EVERYONE: conservative backfill
     reservations_in_all: int = 16
@@ -102,6 +107,20 @@ class Policy:
         Each end lets a single task in somewhere; room for several at once does not come about by itself.
         """
         return job.submit_ms + self.aging_after_ms if job.profile.is_gang else None
+
+    def turn_weight(self, weight: int, habit: Habit) -> int:
+        """The weight by which flows are compared to find whose turn it is: smaller for queues whose jobs run long.
+
+        weight ÷ (usual run time in seconds) ^ shortFirst. Shares and limits go by the weight itself.
+        """
+        if not self.short_first:
+            return weight
+        seconds = max(habit.usual_ms(self.unknown_end_ms) // SECOND_MS, 1)
+        return max(faded(weight << _FINER, self.short_first * lg(seconds), 1000 << LG_BITS), 1)
+
+    def per_weight(self, amount: int, weight: int, habit: Habit) -> Fraction:
+        """Flow or usage as it is compared to find whose turn it is: the smallest comes first."""
+        return Fraction(amount << _FINER if self.short_first else amount, self.turn_weight(weight, habit))
 
     def order_mark_ms(self, now_ms: int) -> int:
         """Up to when waiting counts in the order inside queues."""

@@ -14,6 +14,7 @@ from muster.model.after import After
 from muster.model.budgets import Budget, EvictionLimit
 from muster.model.fleet import Fleet
 from muster.model.flow import Account
+from muster.model.habit import NO_HABIT, Habit
 from muster.model.jobs import Job, Pending, Profile, Running
 from muster.model.nodes import Request, Room
 from muster.model.order import Place
@@ -59,7 +60,8 @@ class QueueState:
     """A queue now. Accounts hold what has started; `fixed` only jobs without a lifetime, at their min.
 
     `demand` is what its queued, pending and running jobs ask for at their max, `charged` what its budget has paid.
-    `raced` is what its raced jobs hold of its quota, and of nothing else: races count no usage.
+    `raced` is what its raced jobs hold of its quota, and of nothing else: races count no usage. `habit` is known where
+    the policy asks for it.
     """
 
     queue: Queue
@@ -71,6 +73,7 @@ class QueueState:
     active_ms: int = 0
     lanes: Sequence[Lane] = ()
     raced: Resources = NOTHING
+    habit: Habit = NO_HABIT
 
     def jobs(self) -> Iterator[Job]:
         """Its queued jobs in order."""

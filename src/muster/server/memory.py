@@ -9,11 +9,12 @@ Why things, and what is left out: docs/adr/0037-reasons-with-turns.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from muster.model import events as ev
 from muster.model.flow import Account
+from muster.model.habit import Habit
 from muster.model.jobs import Pending, Reservation, Running, Task
 from muster.model.plan import Rule
 from muster.model.snapshot import QueueState
@@ -32,7 +33,7 @@ class Memory:
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen: dict[str, QueueState] = {}
-        self._flows: dict[str, tuple[Account, Account, int]] = {}
+        self._flows: dict[str, _Flow] = {}
         self._promises: dict[str, Pending] = dict(state.pending)
         for name, books in state.books.items():
             self._seen[name] = books.state()
@@ -49,11 +50,10 @@ class Memory:
             if state is self._seen.get(name):
                 continue
             self._seen[name] = state
-            account, fixed, active_ms = flow = _flow_of(state)
-            before = self._flows.get(name)
-            if before is None or before[:2] != (account, fixed) or before[2] + IN_USE_MS <= active_ms:
+            flow, before = _flow_of(state), self._flows.get(name)
+            if before is None or before[:3] != flow[:3] or before.active_ms + IN_USE_MS <= flow.active_ms:
                 self._flows[name] = flow
-                yield Thing(kind=FLOW, name=name, body=_flow_body(account, fixed, active_ms))
+                yield Thing(kind=FLOW, name=name, body=_flow_body(flow))
 
     def _changed_promises(self) -> tuple[list[Thing], list[tuple[str, str]]]:
         pending, before = self._state.pending, self._promises
@@ -68,12 +68,24 @@ class Memory:
 # --- queues -------------------------------------------------------------------------------------
 
 
-def _flow_of(state: QueueState) -> tuple[Account, Account, int]:
-    return state.account, state.fixed, state.active_ms
+class _Flow(NamedTuple):
+    account: Account
+    fixed: Account
+    habit: Habit
+    active_ms: int
 
 
-def _flow_body(account: Account, fixed: Account, active_ms: int) -> Body:
-    return {"account": _account_body(account), "fixed": _account_body(fixed), "active": active_ms}
+def _flow_of(state: QueueState) -> _Flow:
+    return _Flow(state.account, state.fixed, state.habit, state.active_ms)
+
+
+def _flow_body(flow: _Flow) -> Body:
+    return {
+        "account": _account_body(flow.account),
+        "fixed": _account_body(flow.fixed),
+        "active": flow.active_ms,
+        "habit": [flow.habit.jobs, flow.habit.mean_ms],
+    }
 
 
 def _account_body(account: Account) -> list[int]:
@@ -89,6 +101,7 @@ def recall_flow(state: State, thing: Thing) -> None:
             account=_account(body["account"]),
             fixed=_account(body["fixed"]),
             active_ms=int(body["active"]),
+            habit=_habit(body.get("habit", (0, 0))),
         )
         state.apply(recalled, state.now_ms)
 
@@ -96,6 +109,11 @@ def recall_flow(state: State, thing: Thing) -> None:
 def _account(body: list[int]) -> Account:
     usage, flow, as_of_ms = body
     return Account(usage=usage, flow=flow, as_of_ms=as_of_ms)
+
+
+def _habit(body: Sequence[int]) -> Habit:
+    jobs, mean_ms = body
+    return Habit(jobs=jobs, mean_ms=mean_ms)
 
 
 # --- promises -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from muster.engine.placement import never_fits
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.table import NONE
 from muster.model.flow import POWERS, Account
+from muster.model.habit import NO_HABIT
 from muster.model.jobs import NEVER_MS, Job
 from muster.model.resources import Resources, Weights
 from muster.sim.scenario.scenario import Scenario, ScriptJob
@@ -96,6 +97,8 @@ def _is_plain(scenario: Scenario) -> bool:
     policy = scenario.policy
     if not is_room_all_that_counts(policy) or policy.reservations_in_all < 1 or policy.half_time_ms >= _HALF_TIME:
         return False
+    if policy.short_first:
+        return False
     return all(map(_is_plain_job, scenario.jobs)) and len({entry.job.priority_class for entry in scenario.jobs}) == 1
 
 
@@ -154,7 +157,7 @@ def _world(
     """The world before anything happens; `entries` in the order they come."""
     queues, policy, many = [queue.name for queue in scenario.queues], scenario.policy, len(entries)
     books = blank_books(len(queues), len(shapes.resources), 1)
-    books.weight[:] = [queue.weight for queue in scenario.queues]
+    books.weight[:] = books.turn_weight[:] = [queue.weight for queue in scenario.queues]
     books.name_order[:] = np.argsort(np.argsort(np.array(queues, object)))
     room = np.array([free.get(name, 0) for name in shapes.resources], np.int64)
     capacity = policy.weights.usage(state.machines.floor().capacity())
@@ -329,6 +332,6 @@ def _close(scenario: Scenario, state: State, world: straight.World) -> None:
     accounts, active = world.accounts, world.holding.active
     for number, queue in enumerate(scenario.queues):
         account = Account(usage=0, flow=int(accounts.flow[number]), as_of_ms=int(accounts.as_of[number]))
-        state.books.recall(queue.name, account, account, int(active[number]))
+        state.books.recall(queue.name, account, account, int(active[number]), NO_HABIT)
     for entry in scenario.jobs:
         state.jobs.note(entry.job.id, Phase.SUCCEEDED, attempts=1)

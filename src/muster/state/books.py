@@ -7,6 +7,7 @@ from functools import partial
 
 from muster.engine.roll import Roll
 from muster.model.flow import Account
+from muster.model.habit import NO_HABIT, Habit
 from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.made import Made
 from muster.model.queues import Queue
@@ -31,6 +32,7 @@ class QueueBooks:
         self.active_ms = now_ms
         self._jobs = 0
         self._changes = 0
+        self._habit = NO_HABIT
         self.frozen: QueueState | None = None
         changed.append(self)
 
@@ -47,6 +49,7 @@ class QueueBooks:
                 active_ms=self.active_ms,
                 lanes=Made(partial(self._lanes, self._changes)),
                 raced=self._raced.amounts(),
+                habit=self._habit,
             )
         return self.frozen
 
@@ -140,9 +143,15 @@ class QueueBooks:
         self._fixed.change(usage, now_ms)
         self._change()
 
-    def recall(self, account: Account, fixed: Account, active_ms: int) -> None:
-        """These were its accounts, and it was last in use then, as was found written down."""
+    def ran(self, run_ms: int) -> None:
+        """A job has ended by itself after so long."""
+        self._habit = self._habit.after(run_ms)
+        self._change()
+
+    def recall(self, account: Account, fixed: Account, active_ms: int, habit: Habit) -> None:
+        """These were its accounts and its habit, and it was last in use then, as was found written down."""
         self._account.recall(account)
+        self._habit = habit
         self._fixed.recall(fixed)
         self.active_ms = active_ms
         self._change()
@@ -194,9 +203,9 @@ class Books(dict[str, QueueBooks]):
             return
         self._forgets_ms = None
 
-    def recall(self, queue: str, account: Account, fixed: Account, active_ms: int) -> None:
-        """These were a queue's accounts, and it was last in use then, as was found written down."""
-        self[queue].recall(account, fixed, active_ms)
+    def recall(self, queue: str, account: Account, fixed: Account, active_ms: int, habit: Habit) -> None:
+        """These were a queue's accounts and habit, and it was last in use then, as was found written down."""
+        self[queue].recall(account, fixed, active_ms, habit)
         self._forgets_ms = None
 
     def forgets_ms(self, memory_ms: int, now_ms: int) -> int | None:

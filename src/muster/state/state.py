@@ -279,7 +279,7 @@ class State:
         self._retried[event.job] = event.attempts
 
     def _recall_queue(self, event: ev.QueueRecalled) -> None:
-        self.books.recall(event.queue, event.account, event.fixed, event.active_ms)
+        self.books.recall(event.queue, event.account, event.fixed, event.active_ms, event.habit)
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""
@@ -446,6 +446,9 @@ class State:
 
     def _end(self, job_id: str, phase: Phase, ended_by: str = "") -> None:
         before = self.jobs[job_id].phase
+        if self.policy.short_first and phase is not Phase.CANCELLED and job_id in self.running:
+            run = self.running[job_id]
+            self.books[run.job.queue].ran(self.now_ms - run.started_ms)
         if before is Phase.RUNNING or (before is Phase.PENDING and job_id in self.races):
             job = self._stop(job_id)
         elif before is Phase.PENDING:

@@ -1,4 +1,5 @@
-"""What a policy says about the order inside queues: a name, or the exponents of a score (muster.model.order)."""
+"""What a policy says about order. Inside queues: a name, or the exponents of a score (muster.model.order). Among them:
+how much queues of short jobs come first."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from muster.model.resources import MICRO
 
 _EXPONENT = "a number from -20 to 20 with at most three decimals"
 _MOST = 20
+_PART = "a number from 0 to 1 with at most three decimals"
 _THOUSANDTH = MICRO // 1000
 
 
@@ -25,6 +27,16 @@ def read_order(config: Fields, default: Order) -> Order:
     )
     fields.close()
     return order
+
+
+def read_short_first(config: Fields, default: int) -> int:
+    """The key `shortFirst` of the config, in thousandths."""
+    micro = config.micro("shortFirst", _PART, least=0, most=MICRO)
+    if micro is None:
+        return default
+    if micro % _THOUSANDTH:
+        config.refuse("shortFirst", _PART)
+    return micro // _THOUSANDTH
 
 
 def _thousandths(fields: Fields, key: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.documents.fields import Fields
-from muster.documents.policy.order import read_order
+from muster.documents.policy.order import read_order, read_short_first
 from muster.documents.policy.placement import read_placement
 from muster.documents.policy.width import read_levels, read_width
 from muster.documents.scalars import INT32, resource_name
@@ -28,6 +28,7 @@ def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, i
         over_share=_over_share(config, default),
         weights=_weights(config),
         order=read_order(config, default.order),
+        short_first=read_short_first(config, default.short_first),
         reservations=reservations,
         reservations_in_all=max(reservations, default.reservations_in_all),
         move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),

@@ -118,6 +118,7 @@ class Books(NamedTuple):
     """What queues and users hold; see muster.engine.ledger."""
 
     weight: Ints
+    turn_weight: Ints  # the same where it is found whose turn it is (muster.model.policy)
     name_order: Ints
     cordoned: Ints
     flow: Ints

@@ -1,5 +1,7 @@
 """Whose head is next: of the highest class, the queue whose flow per weight with its head is smallest.
 
+The weight is smaller where a queue's jobs usually run long, if the policy says so.
+
 Queues stand in a heap: what happens to the first changes the place of no other.
 """
 
@@ -40,7 +42,7 @@ def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: in
     )
     if mine != theirs:
         return bool(mine > theirs)
-    weight, weight_other = books.weight[one], books.weight[other]
+    weight, weight_other = books.turn_weight[one], books.turn_weight[other]
     order = is_less(lines.flow_with[one], weight, lines.flow_with[other], weight_other)
     if order == 0:
         order = is_less(lines.usage_with[one], weight, lines.usage_with[other], weight_other)

@@ -145,6 +145,11 @@ class Books:
         holding = self.queues[job.queue]
         return max(holding.flow, holding.usage + self.least_usage(job))
 
+    def turn_weight(self, queue: str) -> int:
+        """By what flows are divided to find whose turn it is."""
+        state = self.world.queues[queue]
+        return self.world.policy.turn_weight(state.queue.weight, state.habit)
+
     def fixed_flow_with(self, job: Job) -> int:
         """The flow of its queue's jobs without a lifetime if this one were admitted."""
         holding = self.queues[job.queue]

@@ -97,7 +97,8 @@ def _is_hungrier(books: Books, one: Job, other: Job) -> bool:
     # a/b < c/d where a*d < c*b
     ours = (books.flow_with(one), left.usage + books.least_usage(one))
     theirs = (books.flow_with(other), right.usage + books.least_usage(other))
-    return (*(amount * right.queue.weight for amount in ours), one.queue) < (
-        *(amount * left.queue.weight for amount in theirs),
+    weight, weight_other = books.turn_weight(one.queue), books.turn_weight(other.queue)
+    return (*(amount * weight_other for amount in ours), one.queue) < (
+        *(amount * weight for amount in theirs),
         other.queue,
     )

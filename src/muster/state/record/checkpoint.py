@@ -34,8 +34,16 @@ def checkpoint(state: State) -> Iterator[Told]:
             yield now_ms, ev.ServingRecalled(job=run.job.id, serving=run.serving)
     for name, books in state.books.items():
         found = books.state()
-        recalled = ev.QueueRecalled(queue=name, account=found.account, fixed=found.fixed, active_ms=found.active_ms)
-        yield now_ms, recalled
+        yield (
+            now_ms,
+            ev.QueueRecalled(
+                queue=name,
+                account=found.account,
+                fixed=found.fixed,
+                active_ms=found.active_ms,
+                habit=found.habit,
+            ),
+        )
 
 
 def _fleet(state: State) -> Iterator[ev.Event]:

@@ -108,8 +108,8 @@ def _hunger(snapshot: Snapshot, state: QueueState, head: Job) -> tuple[int, Frac
     """The order of progressive filling: class, flow and usage per weight with the head, name (design.md 4.3)."""
     usage = state.account.usage + least_usage_of(head.profile, snapshot.policy.weights)
     flow = max(state.account.flow_at(snapshot.now_ms, snapshot.policy.half_time_ms), usage)
-    weight = state.queue.weight
-    return -head.priority_class, Fraction(flow, weight), Fraction(usage, weight), state.queue.name
+    flow_per, usage_per = (snapshot.policy.per_weight(it, state.queue.weight, state.habit) for it in (flow, usage))
+    return -head.priority_class, flow_per, usage_per, state.queue.name
 
 
 def share_of(snapshot: Snapshot, job: Job) -> Share:
