@@ -69,13 +69,19 @@ def test_what_a_job_will_run_for_is_not_known_before():
 @pytest.mark.parametrize(
     "short_first, happens, habit",
     [
-        pytest.param(1, [], Habit(jobs=1, mean_ms=100_000), id="a job that ended is counted"),
+        pytest.param(1, [], Habit(ends=1, mean_ms=100_000), id="a job that ended is counted"),
         pytest.param(0, [], NO_HABIT, id="nothing is counted where nobody asks"),
+        pytest.param(
+            1,
+            [{"at": 30, "failTask": "l-0/main-0"}],
+            Habit(ends=1, mean_ms=30_000),
+            id="so is one that failed by itself",
+        ),
         pytest.param(1, [{"at": 50, "cancel": "l-0"}], NO_HABIT, id="who was cancelled says nothing of others"),
         pytest.param(
             1,
             [{"at": 40, "removeNode": "n"}, {"at": 50, "addNodes": {"cluster": "east", "nodes": [NEW]}}],
-            Habit(jobs=1, mean_ms=100_000),
+            Habit(ends=1, mean_ms=100_000),
             id="an attempt that was lost is no end, and the next one counts from its own start",
         ),
     ],
@@ -89,27 +95,36 @@ def test_what_is_learned(short_first: float, happens: list[dict[str, Any]], habi
     assert states["long"].habit == habit
 
 
+def test_an_attempt_that_failed_and_is_tried_again_counts_as_the_next_one_does():
+    once = job("l-0", "long", cpu=1, runtime=100, retries=1)
+
+    ended = told(1, once, job("later", "long", at=1000), events=[{"at": 30, "failTask": "l-0/main-0"}])
+
+    (state,) = ended.snapshot(at=1500).queues
+    assert state.habit == Habit(ends=2, mean_ms=65_000)
+
+
 def test_of_many_jobs_the_last_ones_count_most():
     habit = NO_HABIT
     for _ in range(1000):
         habit = habit.after(10 * MINUTE_MS)
-    assert habit == Habit(jobs=256, mean_ms=10 * MINUTE_MS)
+    assert habit == Habit(ends=256, mean_ms=10 * MINUTE_MS)
 
     for _ in range(256):
         habit = habit.after(0)
 
-    assert habit.jobs == 256
+    assert habit.ends == 256
     assert 3 * MINUTE_MS < habit.mean_ms < 4 * MINUTE_MS  # (255/256)^256 = 0.37 of what it was
 
 
 @pytest.mark.parametrize(
     "short_first, habit, part",
     [
-        pytest.param(0, Habit(jobs=1, mean_ms=100_000), 1, id="not asked for: the weight itself"),
-        pytest.param(1000, Habit(jobs=1, mean_ms=1000), 1, id="a second"),
-        pytest.param(1000, Habit(jobs=1, mean_ms=3), 1, id="less counts as a second"),
-        pytest.param(1000, Habit(jobs=1, mean_ms=100_000), 100, id="a hundred seconds"),
-        pytest.param(500, Habit(jobs=1, mean_ms=100_000), 10, id="their square root"),
+        pytest.param(0, Habit(ends=1, mean_ms=100_000), 1, id="not asked for: the weight itself"),
+        pytest.param(1000, Habit(ends=1, mean_ms=1000), 1, id="a second"),
+        pytest.param(1000, Habit(ends=1, mean_ms=3), 1, id="less counts as a second"),
+        pytest.param(1000, Habit(ends=1, mean_ms=100_000), 100, id="a hundred seconds"),
+        pytest.param(500, Habit(ends=1, mean_ms=100_000), 10, id="their square root"),
         pytest.param(1000, NO_HABIT, 600, id="nobody has ended: what unknown run times are taken for"),
     ],
 )

@@ -1,6 +1,6 @@
 """For how long a queue's jobs usually run (docs/adr/0051-queues-of-short-jobs-first.md).
 
-Nobody need state anything for that: it is learned from jobs that have ended by themselves.
+Nobody need state anything for that: it is learned from attempts that have ended by themselves.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 else:
     from muster.model.quick import dataclass
 
-_REMEMBERED = 256  # jobs: a later one counts for one part in so many
+_REMEMBERED = 256  # ends: a later one counts for one part in so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habit:
-    """The mean run time of so many jobs that ended; of more than can be remembered, early ones count ever less."""
+    """The mean run time of so many attempts; of more than can be remembered, early ones count ever less."""
 
-    jobs: int = 0
+    ends: int = 0
     mean_ms: int = 0
 
     def after(self, run_ms: int) -> Habit:
-        """The habit once a job has ended that ran for so long."""
-        jobs = min(self.jobs + 1, _REMEMBERED)
-        return Habit(jobs=jobs, mean_ms=self.mean_ms + (run_ms - self.mean_ms) // jobs)
+        """The habit once another has ended that ran for so long."""
+        ends = min(self.ends + 1, _REMEMBERED)
+        return Habit(ends=ends, mean_ms=self.mean_ms + (run_ms - self.mean_ms) // ends)
 
     def usual_ms(self, unknown_ms: int) -> int:
         """How long its jobs usually run; `unknown_ms` while none has ended."""
-        return self.mean_ms if self.jobs else unknown_ms
+        return self.mean_ms if self.ends else unknown_ms
 
 
 NO_HABIT = Habit()

@@ -84,7 +84,7 @@ def _flow_body(flow: _Flow) -> Body:
         "account": _account_body(flow.account),
         "fixed": _account_body(flow.fixed),
         "active": flow.active_ms,
-        "habit": [flow.habit.jobs, flow.habit.mean_ms],
+        "habit": [flow.habit.ends, flow.habit.mean_ms],
     }
 
 
@@ -112,8 +112,8 @@ def _account(body: list[int]) -> Account:
 
 
 def _habit(body: Sequence[int]) -> Habit:
-    jobs, mean_ms = body
-    return Habit(jobs=jobs, mean_ms=mean_ms)
+    ends, mean_ms = body
+    return Habit(ends=ends, mean_ms=mean_ms)
 
 
 # --- promises -----------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class QueueBooks:
         self._change()
 
     def ran(self, run_ms: int) -> None:
-        """A job has ended by itself after so long."""
+        """An attempt has ended by itself after so long."""
         self._habit = self._habit.after(run_ms)
         self._change()
 

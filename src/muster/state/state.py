@@ -22,7 +22,7 @@ from muster.model.plan import Plan, Rule
 from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources
-from muster.model.retries import PREEMPTED
+from muster.model.retries import FAILED, PREEMPTED
 from muster.model.snapshot import Held, Snapshot
 from muster.model.width import Serving
 from muster.state.books import Books
@@ -433,6 +433,8 @@ class State:
             self._preempted_by[job_id] = (*before, by)
 
     def _requeue(self, event: ev.JobRequeued) -> None:
+        if event.cause == FAILED:
+            self._learn_from(event.job)
         run = self.running.get(event.job)
         job = self._stop(event.job)
         if run is not None and self.policy.order.attained:
@@ -446,9 +448,8 @@ class State:
 
     def _end(self, job_id: str, phase: Phase, ended_by: str = "") -> None:
         before = self.jobs[job_id].phase
-        if self.policy.short_first and phase is not Phase.CANCELLED and job_id in self.running:
-            run = self.running[job_id]
-            self.books[run.job.queue].ran(self.now_ms - run.started_ms)
+        if phase is Phase.SUCCEEDED or ended_by == FAILED:
+            self._learn_from(job_id)
         if before is Phase.RUNNING or (before is Phase.PENDING and job_id in self.races):
             job = self._stop(job_id)
         elif before is Phase.PENDING:
@@ -465,6 +466,12 @@ class State:
         for freed in self.dependencies.end(job_id, phase.value):
             if not self.held[freed].held_by:
                 self._enqueue(self.held.pop(freed))
+
+    def _learn_from(self, job_id: str) -> None:
+        """An attempt ends by itself: its queue's jobs usually run about as long."""
+        if self.policy.short_first and job_id in self.running:
+            run = self.running[job_id]
+            self.books[run.job.queue].ran(self.now_ms - run.started_ms)
 
     def _use(self, job: Job, tasks: tuple[Task, ...], *, sign: int, whole: bool) -> None:
         """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed, or no longer."""
