@@ -22,7 +22,7 @@ from muster.cli.main import app
 from muster.model.reasons import Reason
 from muster.sim.checker import check
 from muster.sim.lines import dumps, lines
-from muster.sim.scenario.loader import load
+from muster.sim.scenario.loader import load, parse
 from muster.sim.scenario.script import ACTIONS
 from muster.sim.scenario.world import QUEUE_KEYS
 from muster.sim.simulate import Simulation
@@ -171,6 +171,8 @@ CLAIMS = [
     pytest.param("first", reasons("huge"), ["NEVER_FITS"], id="the huge job of the README never fits"),
     pytest.param("flow", started_at(120), {"early-vision": 4}, id="who used the fleet an hour ago goes second"),
     pytest.param("flow", started_at(360), {"late-research": 2, "late-vision": 2}, id="the memory fades"),
+    pytest.param("short-first", starts("check-3"), [183], id="queues of short jobs go first"),
+    pytest.param("short-first", starts("analysis-0"), [184], id="and then those of long jobs"),
     pytest.param("gangs", starts("speech-train"), [40], id="the second gang starts whole when the first ends"),
     pytest.param("gangs", reasons("speech-train"), ["RESERVED"], id="until then it holds nothing but a reservation"),
     pytest.param("gangs", starts("probe"), [2], id="a short job uses the machine meanwhile"),
@@ -275,6 +277,15 @@ CLAIMS = [
 @pytest.mark.parametrize("name, question, answer", CLAIMS)
 def test_an_example_shows_what_it_claims(name, question, answer):
     assert question(told(name)) == answer
+
+
+def test_without_short_first_the_checks_of_that_example_wait_for_all_of_analysis():
+    text = (ROOT / "examples" / "scenarios" / "short-first.yaml").read_text(encoding="utf-8")
+    without = text.replace("shortFirst: 0.5", "shortFirst: 0")
+
+    log = [line for tick in Simulation(parse(without)) for line in lines(tick)]
+
+    assert starts("check-0")(Told(log=log, violations=[])) == [380]
 
 
 def test_every_example_is_held_to_a_claim():
