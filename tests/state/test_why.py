@@ -12,7 +12,10 @@ from worlds import EVERYTHING, JobBuilder, World, a_job, a_world, scenarios
 
 from muster.engine import plan as decide
 from muster.engine.shares import shares
+from muster.model import events as ev
 from muster.model.after import After
+from muster.model.flow import Account
+from muster.model.habit import Habit
 from muster.model.plan import Start, Waiting
 from muster.model.resources import CPU
 from muster.sim.scenario.scenario import Scenario
@@ -106,6 +109,27 @@ def test_the_paragraph_says_it_with_numbers(jobs: list[JobBuilder], asked: str, 
 
     for part in said:
         assert part in text, text
+
+
+@pytest.mark.parametrize(
+    "short_first, said",
+    [
+        pytest.param(0, "Nobody is ahead of it", id="not asked for"),
+        pytest.param(1000, "queue b with other (flow per weight", id="the queue of short jobs is ahead"),
+    ],
+)
+def test_queues_of_short_jobs_are_ahead_where_the_policy_says_so(short_first: int, said: str) -> None:
+    world = (
+        a_world(over_share=None, short_first=short_first, reservations=0).with_node(cpu=8).with_queues("a", "b", "z")
+    )
+    world.with_jobs(a_job("z").named("first").cpu(8).lasts(minutes=10)).turn()
+    for queue, seconds in (("a", 1000), ("b", 10)):
+        habit = Habit(ends=1, mean_ms=seconds * 1000)
+        world.happens(ev.QueueRecalled(queue=queue, account=Account(), fixed=Account(), active_ms=0, habit=habit))
+
+    text = paragraph(why(world.with_jobs(a_job("a").named("own").cpu(4), a_job("b").named("other").cpu(4)), "own"))
+
+    assert said in text, text
 
 
 def test_a_guess_is_called_one() -> None:
