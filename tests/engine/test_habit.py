@@ -12,8 +12,6 @@ from muster.model.policy import Policy
 from muster.model.resources import MICRO
 
 MINUTE_MS = 60_000
-
-
 NEW = {"name": "m", "cpu": 4}
 
 

@@ -152,6 +152,7 @@ PLAIN = a_log(5, 20)
         pytest.param(replace(PLAIN, rounds_ms=60_000), id="there are rounds"),
         pytest.param(replace(PLAIN, policy=replace(PLAIN.policy, reservations=0)), id="nobody is promised room"),
         pytest.param(replace(PLAIN, policy=replace(PLAIN.policy, over_share=MICRO)), id="there is a limit"),
+        pytest.param(replace(PLAIN, policy=replace(PLAIN.policy, short_first=1)), id="queues of short jobs come first"),
         pytest.param(
             replace(PLAIN, queues=tuple(replace(it, quota={"cpu": 1000}) for it in PLAIN.queues)), id="there are quotas"
         ),

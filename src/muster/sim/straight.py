@@ -97,7 +97,7 @@ def _is_plain(scenario: Scenario) -> bool:
     policy = scenario.policy
     if not is_room_all_that_counts(policy) or policy.reservations_in_all < 1 or policy.half_time_ms >= _HALF_TIME:
         return False
-    if policy.short_first:
+    if policy.short_first:  # what ends changes whose turn it is
         return False
     return all(map(_is_plain_job, scenario.jobs)) and len({entry.job.priority_class for entry in scenario.jobs}) == 1
 
