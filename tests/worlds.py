@@ -328,7 +328,7 @@ CRAMPED = Knobs(  # full machines, of which everyone who waits wants more than i
     preemption=(Preemption.ON, Preemption.OFF),
     until_ms=None,
 )
-ALONE = replace(  # one machine, on which most turns are decided at a glance
+ALONE = replace(  # one machine, as the logs of supercomputers have it
     CRAMPED,
     clusters=1,
     nodes=1,

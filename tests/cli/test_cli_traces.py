@@ -335,13 +335,13 @@ CROWDED = "".join(
         pytest.param(["--reasons"], False, id="with reasons, which are told as well"),
     ],
 )
-def test_a_log_that_is_lived_through_in_one_go_is_told_as_it_is(folder: Path, args: list[str], is_same: bool) -> None:
+def test_without_reasons_the_same_is_decided_and_told(folder: Path, args: list[str], is_same: bool) -> None:
     (folder / "crowded.swf").write_text(CROWDED, encoding="utf-8")
     log = ["--trace", "crowded.swf", "--nodes", "8", "--queue-by", "user"]
 
-    straight, by_turns = muster(folder, *log, "--no-reasons"), muster(folder, *log, *args)
+    brief, in_full = muster(folder, *log, "--no-reasons"), muster(folder, *log, *args)
 
-    assert (straight.returncode, straight.stderr) == (by_turns.returncode, by_turns.stderr) == (0, "")
-    assert (straight.stdout == by_turns.stdout) is is_same
-    assert json.loads(straight.stdout)["totals"] == json.loads(by_turns.stdout)["totals"]
-    assert json.loads(straight.stdout)["totals"]["meanWait"] > 60
+    assert (brief.returncode, brief.stderr) == (in_full.returncode, in_full.stderr) == (0, "")
+    assert (brief.stdout == in_full.stdout) is is_same
+    assert json.loads(brief.stdout)["totals"] == json.loads(in_full.stdout)["totals"]
+    assert json.loads(brief.stdout)["totals"]["meanWait"] > 60

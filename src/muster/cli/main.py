@@ -70,7 +70,7 @@ def simulate(
     reasons: Annotated[
         bool,
         typer.Option(
-            "--reasons/--no-reasons", help="Find out why jobs wait. Without, the same starts and ends come sooner."
+            "--reasons/--no-reasons", help="Tell why jobs wait. Without, the same is decided, and told sooner."
         ),
     ] = True,
     record: Annotated[

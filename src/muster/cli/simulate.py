@@ -23,7 +23,6 @@ from muster.sim.scenario.loader import load
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation, Tick, settle_memory
-from muster.sim.straight import Outcome, live_straight
 from muster.sim.summary import Summary
 from muster.sim.table import show
 from muster.sim.traces.choices import OPTIONS
@@ -49,12 +48,6 @@ class Asked:
     trace: Mapping[str, Any]  # the fields of muster.sim.traces.formats.Trace; None for what nobody said
     report: str | None = None
     parquet: str | None = None
-
-    @property
-    def are_sums_enough(self) -> bool:
-        """Whether nobody asked about anything on the way."""
-        watches = (self.check, self.every_turn, self.reasons, self.record, self.report, self.parquet)
-        return not any(watches)
 
 
 def run(file: str | None, output: str, asked: Asked) -> int:
@@ -115,9 +108,6 @@ def _of_trace(file: str | None, fields: Mapping[str, Any]) -> Scenario:
 
 
 def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: Asked) -> int:
-    if asked.are_sums_enough and output != "jsonl" and (outcome := _straight(scenario)) is not None:
-        _print_summary(Summary.of(outcome), output, asked)
-        return 0
     estimates = {"auto": None, "all": True, "none": False}[asked.estimates] if output == "jsonl" else False
 
     def simulation(listener: Listener | None = None) -> Simulation:
@@ -142,13 +132,6 @@ def _recorded(kept: Results, scenario: Scenario, file: str, output: str, asked: 
     except OSError as err:
         print(f"--record {asked.record}: cannot be written: {err.strerror or err}", file=sys.stderr)
         return BAD_INPUT
-
-
-def _straight(scenario: Scenario) -> Outcome | None:
-    """The scenario lived through in one go, where that can be done."""
-    settle_memory()
-    with _progress(len(scenario.jobs)) as done:
-        return live_straight(scenario, done)
 
 
 def _answer(scenario: Scenario, output: str, asked: Asked) -> int:

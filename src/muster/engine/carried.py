@@ -46,7 +46,6 @@ class Carried:
         self._active_ms = self._weight = np.zeros(0, np.int64)  # of those that are not cordoned
         self._has_demand = np.zeros(0, np.bool_)
         self.known = Known()  # what they wanted
-        self.has_limits = False  # whether any is cordoned, or has a quota or a budget
 
     @property
     def numbers(self) -> list[int]:
@@ -85,7 +84,7 @@ class Carried:
         self._books = books = blank_books(len(roll.queues), len(shapes.resources), 1)
         for order, name in enumerate(sorted(names)):
             books.name_order[self._numbers[self.place_of[name]]] = order
-        self._policy, self.has_limits = snapshot.policy, False
+        self._policy = snapshot.policy
         self._mark_ms, self._shared = -1, (-1, -1)
         self._fading, self._fixed_fading = {}, {}
         self._active_ms, self._has_demand = np.zeros(len(names), np.int64), np.zeros(len(names), np.bool_)
@@ -98,7 +97,6 @@ class Carried:
         books.weight[number], books.cordoned[number] = queue.weight, queue.cordoned
         books.has_budget[number] = queue.excess_budget is not None
         set_quota(books.quota[number], queue.quota, shapes)
-        self.has_limits |= queue.cordoned or bool(queue.quota) or queue.excess_budget is not None
 
     def _read(self, state: QueueState, number: int, place: int, shapes: ShapeTable, policy: Policy) -> None:
         """What a queue holds and wants."""

@@ -8,7 +8,6 @@ from itertools import chain
 from muster.engine import waiting
 from muster.engine.filled import Filled
 from muster.engine.pools.pooled import Pooled
-from muster.engine.rest import refusals
 from muster.engine.turn import Turn
 from muster.engine.wake import next_mark
 from muster.model.fleet import Fleet
@@ -21,7 +20,7 @@ from muster.model.snapshot import Snapshot
 
 def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = None) -> Plan:
     """The plan: who shrinks, evictions, starts, who borrows, who grows; one verdict for each who was looked at."""
-    others, tells_why = list(_others(snapshot)), turns[0].tells_why
+    others = list(_others(snapshot))
     reasons = {said.reason for _, said in others}
     if pooled is not None:  # a limit that keeps someone from borrowing may cease to
         turns[0].round.limited += pooled.borrowing.round.limited
@@ -31,12 +30,11 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
     return Plan(
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
-        verdicts=_verdicts(turns, pooled, others, snapshot.fleet) if tells_why else {},
-        heads=_heads(snapshot, turns) if tells_why else {},
+        verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
+        heads=_heads(snapshot, turns),
         wake_ms=_first(chain(chain.from_iterable(wakes), marks)),
         waits_ms=_first(waits_ms for waits_ms, _ in wakes),
         runs_ms=_first(runs_ms for _, runs_ms in wakes),
-        refusals=refusals(turns[0]) if pooled is None else None,
     )
 
 

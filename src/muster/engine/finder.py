@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -109,11 +109,6 @@ class Finder:
     def note_full(self, profile: Profile) -> None:
         """There is no room for the profile, promised or not."""
         self._full.add(profile)
-
-    @property
-    def full(self) -> Set[Profile]:
-        """The profiles for which there is no room, promised or not, as far as that was worked out."""
-        return self._full
 
     def started(self, tasks: int) -> None:
         """Someone took room with so many tasks: what others lack is to be worked out anew."""

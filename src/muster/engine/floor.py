@@ -71,7 +71,6 @@ class Floor:
         self._made: dict[int, NodeState] = {}  # of nodes that someone looked at, until they change
         self._moves: dict[Profile, dict[str, _Move]] = {}
         self._there: Resources | None = None  # what nodes that take tasks have, until one changes
-        self._by_cluster: list[Resources] | None = None
         self._index: tuple[int, Cells] = (-1, cast(Cells, np.zeros(0, np.int64)))  # its nodes by tightness, and when
         self._parts: _Parts | None = None
 
@@ -174,21 +173,6 @@ class Floor:
         """These are the nodes by tightness as they are now."""
         self._index = (self.version, index)
 
-    @property
-    def owes(self) -> bool:
-        """Whether pods that are not ours took on any node what our tasks hold: then sums over nodes say little."""
-        return bool(self._rooms[:, self._debts :].any()) or any(state.room.debt for state in self._values.values())
-
-    def sole_free(self) -> dict[str, int] | None:
-        """What is free on the only node there is, if it has no devices, a row tells all of it and it owes nothing."""
-        grounds = self.grounds
-        if len(grounds.names) != 1 or grounds.devices or self._values:
-            return None
-        row = self._cells.tolist()
-        if any(row[self._debts :]):
-            return None
-        return dict(zip(grounds.dims, row[placing.FREE : self._devices], strict=True))
-
     def capacity(self) -> Resources:
         """What can be shared: nodes that take tasks, beside foreign pods, plus what we run on the others."""
         if self._there is None:
@@ -196,14 +180,6 @@ class Floor:
             self._there = Resources.of(dict(zip(self.grounds.dims, _sums(free), strict=True)))
         closed = self.grounds.closed
         return self._there + self._held_on(closed) if len(closed) else self._there
-
-    def capacity_by_cluster(self) -> list[Resources]:
-        """What nodes have, whether they take tasks or not, beside foreign pods; in the order of clusters."""
-        if self._by_cluster is None:
-            rows = self._empties[:, placing.FREE : self._devices]
-            sums = [_sums(rows[numbers]) for numbers in self.grounds.members]
-            self._by_cluster = [Resources.of(dict(zip(self.grounds.dims, row, strict=True))) for row in sums]
-        return self._by_cluster
 
     def held_in(self, cluster: str) -> Resources:
         """What our tasks hold in a cluster."""
@@ -244,7 +220,7 @@ class Floor:
     def _follow(self, whole: Floor, places: Places, numbers: Places) -> None:
         """What is on these nodes of the whole is here as well, in these places."""
         self.version += 1
-        self._there = self._by_cluster = None
+        self._there = None
         self._made.clear()
         for mine, theirs in zip(self._arrays(), whole._arrays(), strict=True):
             mine[places] = theirs[numbers]
@@ -260,7 +236,7 @@ class Floor:
     def put(self, states: Mapping[str, NodeState]) -> None:
         """This is on these nodes from now on."""
         self.version += 1
-        self._there = self._by_cluster = None
+        self._there = None
         names = [name for name in states if name in self.grounds.number]
         if not names:
             return

@@ -92,7 +92,7 @@ class Lined:
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
         self.classes: set[int] = set()  # that jobs ever had, here or where they run
-        self.has_lifetimes = False  # whether any ever had one
+        self.to_come = 0  # jobs that are known to come, these included: it tells which kernels are worth their while
         self._line_ups: dict[Hashable, LineUp] = {}
         self._moved: list[int] = []  # lanes with another first job, one after the other
 
@@ -107,8 +107,6 @@ class Lined:
     def note(self, job: Job) -> None:
         """There is a job like this, here or elsewhere."""
         self.classes.add(job.priority_class)
-        if job.lifetime_ms is not None:
-            self.has_lifetimes = True
 
     def add(self, job: Job) -> None:
         """A job stands in line."""

@@ -22,9 +22,8 @@ from muster.engine.blanks import (
     with_more_room,
     with_room,
 )
-from muster.engine.kernels import alone, filling, offering, starting
+from muster.engine.kernels import filling, offering, starting
 from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Offers
-from muster.engine.kernels.glancing import Running
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
@@ -33,7 +32,7 @@ from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Givers, Started
-from muster.model.jobs import NEVER_MS, Job, Profile
+from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
 
 _STARTS_PER_NODE = 8
@@ -116,16 +115,6 @@ class Lines:
                 self._done = with_more_room(self._done)
             else:
                 return None if why == filling.DONE else self._roll.job(int(self.lines.head[queue]))
-
-    def fill_alone(self, books: Books, running: Running, amounts: Ints, facts: Ints, started: Ints) -> bool:
-        """Fill the only node there is (kernels/alone.py); False if a head needs a careful look."""
-        while True:
-            why = self._face(alone.fill_alone)(
-                self.columns, self.lines, self.limits, self.shapes, books, self.rules, running, amounts, facts, started
-            )
-            if why != filling.TIED:
-                return why == filling.DONE
-            self.untie()
 
     @property
     def has_started(self) -> bool:
@@ -309,29 +298,19 @@ class Lines:
 
     def submitted_by(self, moment_ms: int) -> list[Job]:
         """The next job of each lane that was submitted by then, as they were lined up."""
-        return [self._roll.job(row) for row in self.heads_by(moment_ms)[1].tolist()]
+        return [self._roll.job(row) for row in self._heads_by(moment_ms)[1].tolist()]
 
     def gangs_by(self, moment_ms: int) -> list[Job]:
         """Of those the gangs."""
-        lanes, rows = self.heads_by(moment_ms)
+        lanes, rows = self._heads_by(moment_ms)
         is_gang = self._shapes.is_gang[self.columns.lane_profile[lanes]] > 0
         return [self._roll.job(row) for row in rows[is_gang].tolist()]
 
-    def heads_by(self, moment_ms: int) -> tuple[Ints, Ints]:
+    def _heads_by(self, moment_ms: int) -> tuple[Ints, Ints]:
         """The lanes whose next job was submitted by then, and the rows of those."""
         cursor = self.lines.cursor
         lanes = ((cursor != NONE) & (self.lines.order[:, _SUBMIT] <= moment_ms)).nonzero()[0]
         return lanes, cursor[lanes]
-
-    def highest_class(self) -> int:
-        """The highest class of anyone who stood in line when the turn began."""
-        columns = self.columns
-        return int(columns.lane_class[columns.lane_count > 0].max(initial=-NEVER_MS))
-
-    @property
-    def is_any_deep(self) -> bool:
-        """Whether some queue has offered as many profiles as it may: more may come up once one of them is gone."""
-        return bool(self.lines.is_deep.any())
 
     def queues_in_line(self) -> int:
         """How many queues have queued jobs."""

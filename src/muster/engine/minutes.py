@@ -25,7 +25,7 @@ from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
 from muster.model.made import tuples
-from muster.model.plan import Action, Admit, Evict, Later, Promise, Return, Start, Verdict, Waiting
+from muster.model.plan import Action, Admit, Evict, Later, Promise, Start, Verdict, Waiting
 from muster.model.reasons import Reason
 
 
@@ -246,11 +246,6 @@ class Minutes:
 
     def __len__(self) -> int:
         return len(self._actions)
-
-    @property
-    def sent_back(self) -> bool:
-        """Whether anyone went back to its queue."""
-        return any(isinstance(action, Return) for action in self._actions)
 
     def lasting(self, pending: set[str]) -> Iterator[tuple[int, Action | Filled]]:
         """What comes of all rounds, evictions apart, and the place of each: who was promised something and starts after

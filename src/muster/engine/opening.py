@@ -18,7 +18,7 @@ from muster.model.snapshot import Snapshot
 class Opened:
     """Queued and running jobs in columns, and what every queue holds, is entitled to and may still take."""
 
-    def __init__(self, snapshot: Snapshot, ahead: int = 0) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.roll = Roll.of(snapshot)
         self.shapes = self.roll.shapes(snapshot.policy.weights)
@@ -32,15 +32,7 @@ class Opened:
         self.ledger = Ledger(snapshot, divided, self.roll, self.shapes)
         self.measure = measure_of(snapshot.policy.placement, self.roll, self.runs)
         # Reading a node's room takes about as long as placing some tasks; and of those who wait, not all are placed.
-        self.face = suited_to(max(len(self.roll) // 2 + 16 * len(snapshot.nodes), ahead))
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether nobody could give way to anyone in this turn: none has a lower class than others, or a lifetime, or
-        tasks above min, or borrows."""
-        roll = self.roll
-        is_flat = len(roll.classes) <= 1 and not roll.has_lifetimes
-        return is_flat and not self.shapes.has_elastic and not self.snapshot.fleet.pools
+        self.face = suited_to(max(len(self.roll) // 2 + 16 * len(snapshot.nodes), self.roll.to_come))
 
     def borrowers_in(self, part: Snapshot) -> list[int]:
         """The rows of those who run on the nodes of a pool and belong to another."""

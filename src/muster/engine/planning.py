@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from muster.engine.closing import closed
-from muster.engine.glance import glance
 from muster.engine.kernels.beside import cores
 from muster.engine.kernels.jit import plain
 from muster.engine.opening import Opened
 from muster.engine.pools.dividing import policy_in
 from muster.engine.pools.pooled import Pooled
 from muster.engine.turn import Turn
-from muster.model.jobs import NEVER_MS
 from muster.model.plan import Plan
-from muster.model.policy import Policy, Preemption
 from muster.model.snapshot import Snapshot
 
 _WORTH_THREADS = 10_000  # queued jobs and nodes
 
 
-def plan(snapshot: Snapshot, threads: int | None = None, *, tells_why: bool = True, ahead: int = 0) -> Plan:
-    """Decide one turn. Pools are decided in so many threads, or as many as suit; the plan is the same.
-
-    `tells_why`: whether verdicts are wanted; without them the actions are the same, and cheaper. `ahead`: how many
-    jobs there are for this turn and those to come, if that is known: it decides which kernels are worth their while.
-    """
-    if not tells_why and (found := glance(snapshot, ahead)) is not None:
-        return found
+def plan(snapshot: Snapshot, threads: int | None = None) -> Plan:
+    """Decide one turn. Pools are decided in so many threads, or as many as suit; the plan is the same."""
     if not snapshot.fleet.pools:
-        return closed(snapshot, [_alone(snapshot, tells_why=tells_why, ahead=ahead)])
-    opened = Opened(snapshot, ahead)
+        return closed(snapshot, [_alone(snapshot)])
+    opened = Opened(snapshot)
     pooled = Pooled(snapshot, opened, _threads(snapshot, opened) if threads is None else threads)
     return closed(snapshot, pooled.turns, pooled)
 
@@ -47,19 +37,11 @@ def effort(snapshot: Snapshot) -> tuple[int, int]:
     return _alone(snapshot).horizon.now.books.tallies()
 
 
-@lru_cache(maxsize=16)
-def _without_preemption(policy: Policy) -> Policy:
-    """The policy where nobody is evicted: quicker, where nobody could be."""
-    return replace(policy, preemption=Preemption.OFF)
-
-
-def _alone(snapshot: Snapshot, *, tells_why: bool = True, ahead: int = 0) -> Turn:
-    opened = Opened(snapshot, ahead)
-    policy, safe_from = policy_in(snapshot.policy, snapshot.fleet), NEVER_MS
-    if not tells_why and policy.preemption is not Preemption.OFF and opened.is_calm:
-        policy, safe_from = _without_preemption(policy), max(opened.roll.classes, default=NEVER_MS)
+def _alone(snapshot: Snapshot) -> Turn:
+    """The turn of a fleet without pools."""
+    opened, policy = Opened(snapshot), policy_in(snapshot.policy, snapshot.fleet)
     whole = snapshot if policy is snapshot.policy else replace(snapshot, policy=policy)
-    turn = Turn(whole, opened, opened.ledger, tells_why=tells_why, safe_from=safe_from)
+    turn = Turn(whole, opened, opened.ledger)
     turn.settle()
     turn.grow()
     return turn

@@ -71,7 +71,6 @@ class Roll(Lined):
         self._asked: list[ref[Names]] = []
         self._columns: tuple[tuple[int, int, int], RollColumns] | None = None
         self._shapes: ShapeTable | None = None
-        self._least_asked: tuple[int, list[list[int]]] | None = None  # by whom: see mix
         self.carried = Carried()  # what queues hold, from turn to turn
 
     @classmethod
@@ -241,18 +240,6 @@ class Roll(Lined):
     def waiting_with(self) -> Ints:
         """How many queued jobs have each profile."""
         return self._waiting.array("count")
-
-    def waiting_profiles(self) -> Ints:
-        """The numbers of the profiles that queued jobs have."""
-        return (self.waiting_with() > 0).nonzero()[0]
-
-    def least_asked(self, shapes: ShapeTable) -> list[list[int]]:
-        """What queued jobs ask for, by resource; where some ask for the least of everything, those say it all."""
-        if self._least_asked is None or self._least_asked[0] != self.mix:
-            asked = [shapes.leasts[profile] for profile in self.waiting_profiles().tolist()]
-            least = [min(amounts) for amounts in zip(*asked, strict=True)]
-            self._least_asked = (self.mix, [least] if least in asked else asked)
-        return self._least_asked[1]
 
     def in_line(self) -> list[tuple[int, int, int]]:
         """How many stand in line by queue and profile, both as numbers; costs what there are lanes."""

@@ -17,7 +17,6 @@ from muster.engine.numbers import Numbers
 from muster.engine.placement import never_fits
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, least_usage_of
-from muster.model.labels import ANYWHERE
 from muster.model.resources import Resources, Weights
 
 Ints = npt.NDArray[np.int64]
@@ -42,14 +41,12 @@ class ShapeTable:
         self.resources: dict[str, int] = {}
         self.usage = np.zeros(0, np.int64)
         self.least = np.zeros((0, 0), np.int64)
-        self.leasts: list[list[int]] = []  # the same as plain numbers: for few, much faster than an array
         self.asks_gpu = np.zeros(0, np.int64)
         self.is_rigid = np.zeros(0, np.int64)
         self.is_elastic = np.zeros(0, np.int64)
         self.is_whole = np.zeros(0, np.int64)  # whether it has nodes for itself: they leave more than they asked for
         self.is_gang = np.zeros(0, np.int64)
         self.has_elastic = False
-        self.are_lone = True  # whether each is one task without GPUs, which may be on any node
         self.never_fits = np.zeros(0, np.int64)
         self._known = 0
         self._fleet: Fleet | None = None
@@ -89,10 +86,9 @@ class ShapeTable:
             self.is_whole[number] = any(group.request.whole_node for group in profile.groups)
             self.is_gang[number] = profile.is_gang
             self.has_elastic = self.has_elastic or profile.is_elastic
-            self.are_lone = self.are_lone and _is_lone(profile)
             self.never_fits[number] = _UNKNOWN
             self.least[number] = self.row(profile.least)
-        self._known, self.leasts = size, self.least[:size].tolist()
+        self._known = size
 
     def judge(self, fleet: Fleet, waiting_with: Ints, mix: int) -> bool:
         """Work out who of those who wait fits no empty cluster; whether all do. It stays so as long as their mix does.
@@ -151,14 +147,6 @@ class ShapeTable:
     def resources_of(self, row: Ints) -> Resources:
         """Such a row as a value."""
         return Resources({name: int(row[place]) for name, place in self.resources.items() if row[place]})
-
-
-def _is_lone(profile: Profile) -> bool:
-    """Whether a job is one task that asks for amounts and nothing else."""
-    group = profile.groups[0]
-    is_one = len(profile.groups) == group.min == group.max == 1
-    is_plain = group.constraint == ANYWHERE and not (group.request.whole_node or profile.asks_gpu or profile.clusters)
-    return is_one and is_plain and not profile.pool
 
 
 def _groups_of(profiles: Sequence[Profile]) -> Groups:

@@ -190,14 +190,6 @@ class Stays(Leaving):
             return BORROWER
         return int(np.where(self.movable, self._whole(runs.CLASS)[: len(self.movable)], NEVER_MS).min(initial=NEVER_MS))
 
-    def safe_from(self) -> int | None:
-        """The highest class to whose jobs nobody who runs will ever give way; None if someone may to any class. Where
-        nobody has tasks above min; who left may count still."""
-        if (self._whole(runs.EXPIRES) < NEVER_MS).any():
-            return None
-        is_here = self._whole(runs.MANY) > 0
-        return int(np.where(is_here, self._whole(runs.CLASS), NEVER_MS).min(initial=NEVER_MS))
-
     @property
     def gone(self) -> frozenset[int] | set[int]:
         """The rows of those who were evicted, or went on in another row, in this turn."""

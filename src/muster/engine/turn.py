@@ -36,7 +36,6 @@ from muster.engine.minutes import Asides, Minutes, Round
 from muster.engine.mover import Mover
 from muster.engine.opening import Opened
 from muster.engine.placement import never_fits
-from muster.engine.rest import has_settled
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked
@@ -49,29 +48,15 @@ from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
-_OUT_OF_ROOM = {Reason.NO_ROOM, Reason.WOULD_DELAY}
-
 
 class Turn:
     """The books of one pool's turn. Every step reads what the steps before it wrote.
 
     The snapshot's fleet is all there is for it: a part of the whole fleet, or all of it where there are no pools.
-    `tells_why`: whether anyone wants to know why others wait. `safe_from`: the highest class to whose jobs nobody gives
-    way where there is no preemption.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        opened: Opened,
-        ledger: Ledger,
-        *,
-        tells_why: bool = True,
-        safe_from: int = NEVER_MS,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, opened: Opened, ledger: Ledger) -> None:
         self.snapshot = snapshot
-        self.tells_why = tells_why
-        self.safe_from = safe_from
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
@@ -110,10 +95,8 @@ class Turn:
         self.finder.reopen()
         self.finder.width.reopen()
         self.round = Round()
-        self.promises = len(self.pending)
         self._before = (self.minutes.gave_way, self.minutes.changes)
         self.heard_aged = False
-        self.looked_in_vain = False
         self.move()
         self.keep_promises()
         self.hear_the_aged()
@@ -129,17 +112,13 @@ class Turn:
             return False
         if self.minutes.gave_way > evicted:
             return True
-        return self.may_answer() and (self.tells_why or not has_settled(self))
+        return self.may_answer()
 
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
         has_promises = bool(self.pending or self.horizon.promised)
         may_evict = self.policy.preemption is Preemption.ON and bool(self.horizon.stays.givers.many.any())
         return has_promises or may_evict or self.heard_aged
-
-    def highest_class(self) -> int:
-        """The highest class of anyone who waits."""
-        return max((self.lines.highest_class(), *(it.job.priority_class for it in self.pending.values())))
 
     @property
     def horizon(self) -> Horizon:
@@ -250,15 +229,8 @@ class Turn:
         if self.lines.has_started:
             self._note_started(self.lines.started())
         if self.lines.has_left_aside:
-            if self.tells_why or self.policy.over_share is not None or not self._are_promises_firm():
-                self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
-            else:
-                self.round.reasons |= _OUT_OF_ROOM
-                self.round.bounded = True
+            self._note_set_aside(self.lines.left_aside(sorted(self.horizon.promised)))
         return job
-
-    def _are_promises_firm(self) -> bool:
-        return all(it.reservation.is_firm for it in self.horizon.promised.values())
 
     def _note_started(self, started: Started) -> None:
         """Filling started jobs by itself: the ledger and the rooms are written already."""
@@ -335,8 +307,6 @@ class Turn:
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
             )
             self.lines.take(job)
-        else:
-            self.looked_in_vain = True
         if not goes_on:
             self.lines.set_aside(job, self.horizon.in_the_way_from(job) if placed.only_delays else 0)
         if not placed.only_delays:
@@ -484,8 +454,7 @@ class Turn:
         """When time alone could change what was said of those who wait, and when a width or a place of those who run;
         `others` wait as well."""
         self.round.reasons |= others
-        if self.tells_why:
-            self.round.tell(self.roll, self.ledger, self.finder.shortage)
+        self.round.tell(self.roll, self.ledger, self.finder.shortage)
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)

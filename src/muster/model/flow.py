@@ -34,7 +34,7 @@ def _powers() -> tuple[tuple[int, ...], ...]:
     return tuple(tables)
 
 
-POWERS = _HIGHEST, _HIGH, _LOW, _LOWEST = _powers()
+_HIGHEST, _HIGH, _LOW, _LOWEST = _powers()
 
 
 def faded(amount: int, dt_ms: int, half_time_ms: int) -> int:

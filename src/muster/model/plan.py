@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from muster.model.jobs import Job, Reservation, Task
+from muster.model.jobs import Reservation, Task
 from muster.model.reasons import Facts, Reason
 from muster.model.snapshot import Snapshot
 
@@ -237,24 +237,13 @@ class Verdicts(Mapping[str, Verdict]):
         return dict, (dict(self),)
 
 
-class Refusals(Protocol):
-    """Whom a turn would have refused, had they been there."""
-
-    def hold_for(self, job: Job) -> bool:
-        """Whether the job would only wait, and change nothing for others, if it came now and nothing else happened."""
-
-    @property
-    def are_for_want_of_room(self) -> bool:
-        """Whether nothing but more room could change anything for those who wait, until time wakes us."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The turn's decision. `verdicts` holds the jobs it looked at; `verdict_of` answers for all.
 
     `wake_ms` is the first later moment at which time alone could change the decision. `waits_ms` counts only what
     could start or stop those who wait, `runs_ms` only widths and places of those who run, which may change for ever; so
-    may the order inside queues. `refusals`: who would only wait, if they came now.
+    may the order inside queues.
     """
 
     now_ms: int
@@ -264,17 +253,11 @@ class Plan:
     wake_ms: int | None = None
     waits_ms: int | None = None
     runs_ms: int | None = None
-    refusals: Refusals | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether the turn changes nothing."""
         return not self.actions
-
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether, once its actions are carried out, nothing more is to do until it wakes."""
-        return self.refusals is not None
 
     def again(self, now_ms: int) -> Plan:
         """The plan of a turn that has nothing more to say than this one, and nothing to do."""
@@ -285,7 +268,6 @@ class Plan:
             wake_ms=self.wake_ms,
             waits_ms=self.waits_ms,
             runs_ms=self.runs_ms,
-            refusals=self.refusals,
         )
 
     def placed_by_queue(self) -> dict[str, int]:

@@ -40,10 +40,6 @@ class Steps:
             if name not in self._steps:
                 self.set(name, amount, now_ms)
 
-    def end(self, name: str, so_far: int, now_ms: int) -> None:
-        """Until now it came to this, and from now on there is none."""
-        self._steps[name] = (0, now_ms, so_far)
-
     def sum(self, name: str, now_ms: int) -> int:
         """All of it until now."""
         amount, since_ms, so_far = self._steps.get(name, (0, 0, 0))

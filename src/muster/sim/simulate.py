@@ -51,7 +51,7 @@ class Tick:
 class Simulation:
     """One scenario on its way. Iterate over it; `state` is the world after the last tick.
 
-    `tells_why`: whether to tell why jobs wait; if nobody wants to know, turns that do nothing are not even taken.
+    `tells_why`: whether to tell why jobs wait; the same is decided if nobody wants to know.
     `estimates`: whether to forecast starts on the way (None: in small scenarios). `listener`: hears everything, the
     opening of the world included.
     """
@@ -77,7 +77,6 @@ class Simulation:
             self.state,
             self._runtime,
             skips_turns=skips_turns,
-            tells_why=tells_why,
             ahead=len(scenario.jobs),
             opaque=opaque,
             rounds_ms=scenario.rounds_ms,
@@ -87,13 +86,9 @@ class Simulation:
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
         for scripted in scenario.events:
             self.run.expect(scripted.at_ms, scripted.event)
+        self.tells_why = tells_why
         self._told: dict[str, Reason] = {}
         self._looks = 0  # at waiting jobs, by all turns so far
-
-    @property
-    def tells_why(self) -> bool:
-        """Whether it is found out why jobs wait."""
-        return self.run.tells_why
 
     def _runtime(self, run: Running) -> int | Work | None:
         return self.runtimes[run.job.id]
@@ -105,8 +100,8 @@ class Simulation:
                 return
             moment = self.run.step(now_ms)
             self._looks += len(self.state.roll)
-            self.run.jobs_ahead = max(len(self.scenario.jobs), size_after(self._looks))
-            yield Tick(moment=moment, notices=self._notices(moment) if self.run.tells_why else ())
+            self.state.roll.to_come = max(len(self.scenario.jobs), size_after(self._looks))
+            yield Tick(moment=moment, notices=self._notices(moment) if self.tells_why else ())
             if now_ms == until_ms and not self.run.is_due(now_ms):
                 return
 

@@ -12,11 +12,10 @@ from muster.model.jobs import Job, Running, Task
 from muster.model.names import name_key
 from muster.model.plan import Plan, Rule, Waiting
 from muster.model.resources import GPU, MICRO, Resources, total
-from muster.sim.integral import Integral, Steps, utilisation
+from muster.sim.integral import Steps, utilisation
 from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
-from muster.sim.straight import Outcome
 from muster.state.forecast import Estimate
 from muster.state.pools import PoolTable, pool_table
 from muster.state.records import Phase
@@ -43,7 +42,7 @@ class JobStory:
 class Summary:
     """Watches a simulation and adds up. Feed it every tick, then ask for `totals`."""
 
-    def __init__(self, simulation: Simulation | Outcome) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self.stories = {entry.job.id: JobStory(entry.job) for entry in simulation.scenario.jobs}
         self.started = {queue.name: 0 for queue in simulation.scenario.queues}
@@ -90,34 +89,6 @@ class Summary:
             self._measure_queues({self.stories[job].job.queue for job in jobs})
             self._pools.look(self.state, jobs)
         self.last_plan = tick.moment.plan
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Summary:
-        """Of what was lived through in one go, all at once."""
-        summary = cls(outcome)
-        summary._add_all(outcome)
-        return summary
-
-    def _add_all(self, outcome: Outcome) -> None:
-        self.now_ms, weights = outcome.state.now_ms, self.state.policy.weights
-        ran_ms: dict[tuple[str, int], int] = {}
-        profiles = {id(entry.job.profile): entry.job.profile for entry in outcome.scenario.jobs}
-        (node,) = outcome.scenario.nodes
-        for entry, start_ms in zip(outcome.scenario.jobs, outcome.starts_ms, strict=True):
-            story, runtime_ms = self.stories[entry.job.id], entry.runtime_ms or 0
-            story.start_ms = story.first_start_ms = start_ms
-            story.end_ms, story.nodes = start_ms + runtime_ms, (node.name,)
-            kind = (entry.job.queue, id(entry.job.profile))
-            ran_ms[kind] = ran_ms.get(kind, 0) + runtime_ms
-            self.started[entry.job.queue] += 1
-        used, held = Integral(), Integral()
-        for (queue, profile), many_ms in ran_ms.items():
-            asked = profiles[profile].most
-            used.add([(queue, weights.usage(asked))], many_ms)
-            held.add(asked.items(), many_ms)
-        for steps, sums in ((self._usage, used.sums), (self._held[node.cluster], held.sums)):
-            for name, so_far in sums.items():
-                steps.end(name, so_far, self.now_ms)
 
     def _note(self, event: ev.Event) -> None:
         match event:  # the most frequent first

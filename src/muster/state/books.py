@@ -171,7 +171,6 @@ class Books(dict[str, QueueBooks]):
         super().__init__()
         self._changed: list[QueueBooks] = []
         self._states: dict[str, QueueState] = {}
-        self.have_budgets = False  # whether any queue ever had an excess budget
         self._idle: set[str] = set()
         self._forgets_ms: int | None = None  # when the next of these is forgotten, if that is worked out
 
@@ -180,7 +179,7 @@ class Books(dict[str, QueueBooks]):
         other = Books()
         for name, books in self.items():
             other[name] = books.fork(roll, other._changed)
-        other.have_budgets, other._idle = self.have_budgets, set(self._idle)
+        other._idle = set(self._idle)
         return other
 
     def set(self, queue: Queue, half_time_ms: int, roll: Roll, now_ms: int) -> None:
@@ -191,7 +190,6 @@ class Books(dict[str, QueueBooks]):
             self[queue.name] = QueueBooks(queue, half_time_ms, roll, now_ms, self._changed)
             self._idle.add(queue.name)
             self._forgets_ms = None
-        self.have_budgets = self.have_budgets or queue.excess_budget is not None
 
     def touch(self, queue: str, jobs: int, now_ms: int) -> None:
         """A queue is in use; `jobs` of it came (or, below zero, went)."""

@@ -1,7 +1,7 @@
 """What a turn need not answer: events that give a turn that had nothing to decide nothing new to decide either.
 
 A job that comes behind one just like it, in a queue that wants more than there is anyway, changes nothing that is said
-of anyone. Where nobody reads why jobs wait, a job that the last turn would have refused may wait unseen as well.
+of anyone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from muster.engine.roll import Traits
 from muster.model import events as ev
 from muster.model.jobs import Job
-from muster.model.plan import Refusals
 from muster.state.dependencies import must_wait
-from muster.state.scant import Scant
 
 if TYPE_CHECKING:
     from muster.state.state import State
@@ -26,49 +24,14 @@ class Patience:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._refusals: Refusals | None = None
-        self._scant: Scant | None = None  # once someone has left since the last turn
-
-    @property
-    def refusals(self) -> Refusals | None:
-        """Whom the last turn would have refused, if nothing else counts."""
-        return self._refusals
-
-    @refusals.setter
-    def refusals(self, refusals: Refusals | None) -> None:
-        self._refusals, self._scant = refusals, None
 
     def suffices_for(self, event: ev.Event) -> bool:
         """Whether the event can wait. Not yet applied, and the last turn had nothing more to do."""
-        if isinstance(event, ev.JobSucceeded | ev.JobFailed):
-            return self._is_no_use_to_anyone(event.job)
         if not isinstance(event, ev.JobSubmitted):
             return isinstance(event, _OF_RACES)  # news of a race that is under way
         if event.race is not None or must_wait(event.job, self._state.jobs):
             return False
-        if self._would_refuse(event.job):
-            return True
         return self._stands_behind(event.job) and self._asks_for_all(event.job)
-
-    def _would_refuse(self, job: Job) -> bool:
-        """Whether the last turn would have refused the job; who left since may have left room for it."""
-        if self._refusals is None or not self._refusals.hold_for(job):
-            return False
-        return self._scant is None or self._scant.has_none_for(job.profile)
-
-    def _is_no_use_to_anyone(self, job_id: str) -> bool:
-        """Whether nobody who waits can do anything with what the end of a job leaves."""
-        state, run = self._state, self._state.running.get(job_id)
-        if run is None or state.held or state.minds_nominal or self._refusals is None:
-            return False
-        if self._scant is None:
-            if not self._refusals.are_for_want_of_room:
-                return False
-            self._scant = Scant(state, self._refusals)
-        if not self._scant.is_sure or run.end_ms < state.now_ms:
-            return False
-        self._scant.leave(run)
-        return self._scant.has_none()
 
     def _stands_behind(self, job: Job) -> bool:
         """Whether one just like it stands before it, and is as free to start."""

@@ -49,8 +49,8 @@ class Moment:
 class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between.
 
-    `skips_turns`: those that would only say again what the last one said are not taken; and if nobody reads why jobs
-    wait (`tells_why`), none that would do nothing. `ahead`: how many jobs are to come in all.
+    `skips_turns`: those that would only say again what the last one said are not taken. `ahead`: how many jobs are to
+    come in all.
     With `rounds_ms` above 1, what happens between two rounds is heard of in the next one.
     """
 
@@ -60,15 +60,13 @@ class Run:
         runtime: Runtime,
         *,
         skips_turns: bool = True,
-        tells_why: bool = True,
         ahead: int = 0,
         opaque: OpaqueClusters | None = None,
         rounds_ms: int = 1,
     ) -> None:
         self.state = state
-        self.jobs_ahead = ahead
+        state.roll.to_come = ahead
         self.skips_turns = skips_turns
-        self.tells_why = tells_why
         self.is_paused = False  # nothing is decided; what happens is taken in
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
@@ -88,7 +86,7 @@ class Run:
 
     def ahead(self, runtime: Runtime) -> Run:
         """This world as it would go on if nothing new came and everyone ran as long as `runtime` says."""
-        other = Run(self.state.fork(), runtime, ahead=self.jobs_ahead)
+        other = Run(self.state.fork(), runtime, ahead=self.state.roll.to_come)
         other._last, other._forgets_ms = self._last, self._forgets_ms
         return other
 
@@ -134,23 +132,17 @@ class Run:
         if last is None:
             return event_ms
         turn_ms = self.state.policy.turn_ms
-        if not self.skips_turns or not self._has_come_to_rest(last):
+        if not self.skips_turns or not last.is_empty:
             look_ms: int | None = last.now_ms + turn_ms
         else:
             look_ms = None if last.wake_ms is None else _tick_at(last.now_ms, last.wake_ms, turn_ms)
         if until_ms is None and event_ms is None and self._is_settled(last):
             return None
-        forgets_ms = self._forgets()
+        forgets_ms = self.state.forgets_queue_ms()
         if forgets_ms is not None:
             forgets_ms = _tick_at(last.now_ms, forgets_ms, turn_ms)
         moments = [moment for moment in (event_ms, look_ms, forgets_ms, until_ms) if moment is not None]
         return min(moments, default=None)
-
-    def _forgets(self) -> int | None:
-        """When a queue stops counting in nominal shares, if that could matter to anyone."""
-        if self.skips_turns and not self.tells_why and not self.state.minds_nominal:
-            return None
-        return self.state.forgets_queue_ms()
 
     def _is_settled(self, last: Plan) -> bool:
         """Whether nothing more can change by itself for those who wait; widths of others may change for ever."""
@@ -179,27 +171,19 @@ class Run:
             self._last = skipped
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped, over=self._over)
         snapshot = self.state.freeze(now_ms)
-        is_heard = self.tells_why or self.watch is not None or self.state.listener is not None
-        plan = decide(snapshot, tells_why=is_heard, ahead=self.jobs_ahead)
+        plan = decide(snapshot)
         if self.state.listener is not None:
             self.state.listener.decided(snapshot, plan)
         if self.watch is not None:
             snapshot.settle()
             self.watch(snapshot, plan)
         self.state.has_news = False
-        self._forgets_ms = self._forgets()
+        self._forgets_ms = self.state.forgets_queue_ms()
         self._carry_out(plan, now_ms, happened)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms
         self._last = plan
-        if self._has_come_to_rest(plan):
-            self.state.has_news = False
-            self.state.patience.refusals = None if self.tells_why else plan.refusals
         return Moment(now_ms=now_ms, events=tuple(happened), plan=plan, over=self._over)
-
-    def _has_come_to_rest(self, plan: Plan) -> bool:
-        """Whether a turn after this plan would do, and say, nothing new."""
-        return plan.is_empty or (plan.is_at_rest and not self.tells_why)
 
     def _skipped(self, now_ms: int) -> Plan | None:
         """The plan of a turn that need not be taken: nobody waits, or it would only say again what the last one said.
@@ -213,7 +197,7 @@ class Run:
             return None
         if self.state.is_idle and self.watch is None:  # whoever watches may care how things stand
             return Plan(now_ms=now_ms)
-        if last is None or self.state.has_news or not self._has_come_to_rest(last):
+        if last is None or self.state.has_news or not last.is_empty:
             return None
         moments = [moment for moment in (last.wake_ms, self._forgets_ms) if moment is not None]
         if now_ms >= min(moments, default=now_ms + 1):

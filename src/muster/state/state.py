@@ -153,11 +153,6 @@ class State:
         """When the next idle queue stops counting in nominal shares."""
         return self.books.forgets_ms(self.policy.share_memory_ms, self.now_ms)
 
-    @property
-    def minds_nominal(self) -> bool:
-        """Whether nominal shares decide anything: a limit or a budget rests on them."""
-        return self.policy.over_share is not None or self.books.have_budgets
-
     def fork(self) -> State:
         """A copy that can go its own way, to find out what would happen."""
         other = State(self.policy)

@@ -115,11 +115,6 @@ class Width:
             if unit.run.cluster in self._lines:
                 self._lines[unit.run.cluster].leave(unit)
 
-    def is_at_rest(self, job: str) -> bool:
-        """Whether this turn leaves the job's width as it was."""
-        unit = self.units.get(job)
-        return unit is None or unit.is_untouched
-
     # -- room for those who wait -----------------------------------------------------------------------
 
     def may_anyone_shrink(self) -> bool:

@@ -11,10 +11,6 @@ This module says what that works on; the kernels are next to it:
     care        which heads the planner must look at
     hoping      whether who may take from others could have room by that
     starting    the loop
-    glancing    who starts on the only node there is, without weighing queues
-    alone       the loop on the only node there is
-    straight    turn after turn on the only node there is, and what happens in between: who stands in which lane
-                (queueing), who ends next (ending), what queues use (flows) and are entitled to (entitling)
 """
 
 from __future__ import annotations
