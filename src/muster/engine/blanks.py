@@ -9,6 +9,7 @@ import numpy as np
 
 from muster.engine.kernels import filling, placing
 from muster.engine.kernels.filling import ALWAYS, NONE, Care, Limits, Rules
+from muster.engine.known import asks_planner
 from muster.engine.offers import NO_CEILINGS, nothing_offered
 from muster.engine.present import Flags
 from muster.engine.shapes import Ints, ShapeTable
@@ -19,6 +20,7 @@ def rules_of(policy: Policy, now_ms: int) -> Rules:
     """What filling needs of a policy."""
     order = policy.order
     return Rules(
+        asks_planner=asks_planner(policy),
         now=now_ms,
         profiles_deep=policy.profiles_deep,
         lifetime_bounds=policy.lifetime_bounds,
@@ -106,6 +108,7 @@ def care_of_nobody(queues: int, resources: int) -> Care:
         offers=nothing_offered(queues),
         ceilings=NO_CEILINGS,
         may_make_room=False,
+        asks_planner=False,
     )
 
 

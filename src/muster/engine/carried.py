@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.engine.kernels.filling import Books
+from muster.engine.known import asks_planner
 from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.shares import Known
 from muster.model.flow import Account
@@ -46,6 +47,7 @@ class Carried:
         self._active_ms = self._weight = np.zeros(0, np.int64)  # of those that are not cordoned
         self._has_demand = np.zeros(0, np.bool_)
         self.known = Known()  # what they wanted
+        self.asks_planner = False  # whether a rule may hold for any that only the planner applies
 
     @property
     def numbers(self) -> list[int]:
@@ -84,7 +86,7 @@ class Carried:
         self._books = books = blank_books(len(roll.queues), len(shapes.resources), 1)
         for order, name in enumerate(sorted(names)):
             books.name_order[self._numbers[self.place_of[name]]] = order
-        self._policy = snapshot.policy
+        self._policy, self.asks_planner = snapshot.policy, False
         self._mark_ms, self._shared = -1, (-1, -1)
         self._fading, self._fixed_fading = {}, {}
         self._active_ms, self._has_demand = np.zeros(len(names), np.int64), np.zeros(len(names), np.bool_)
@@ -97,6 +99,8 @@ class Carried:
         books.weight[number], books.cordoned[number] = queue.weight, queue.cordoned
         books.has_budget[number] = queue.excess_budget is not None
         set_quota(books.quota[number], queue.quota, shapes)
+        books.asks_planner[number] = asks = asks_planner(queue)
+        self.asks_planner |= asks
 
     def _read(self, state: QueueState, number: int, place: int, shapes: ShapeTable, policy: Policy) -> None:
         """What a queue holds and wants."""
@@ -176,6 +180,7 @@ class Carried:
             turn_weight=books.turn_weight.copy(),
             name_order=books.name_order,
             cordoned=books.cordoned,
+            asks_planner=books.asks_planner,
             flow=books.flow.copy(),
             usage=books.usage.copy(),
             started_usage=books.started_usage.copy(),
@@ -192,6 +197,7 @@ class Carried:
             user_held=np.zeros((users, width), np.int64),
             user_quota=np.full((users, width), UNLIMITED, np.int64),
             user_has_quota=np.zeros(users, np.int64),
+            user_asks_planner=np.zeros(users, np.int64),
             quotas=np.zeros(1, np.int64),
         )
 
@@ -203,6 +209,7 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
         turn_weight=np.ones(queues, np.int64),
         name_order=np.zeros(queues, np.int64),
         cordoned=np.zeros(queues, np.int64),
+        asks_planner=np.zeros(queues, np.int64),
         flow=np.zeros(queues, np.int64),
         usage=np.zeros(queues, np.int64),
         started_usage=np.zeros(queues, np.int64),
@@ -219,6 +226,7 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
         user_held=np.zeros((users, resources), np.int64),
         user_quota=np.full((users, resources), UNLIMITED, np.int64),
         user_has_quota=np.zeros(users, np.int64),
+        user_asks_planner=np.zeros(users, np.int64),
         quotas=np.zeros(1, np.int64),
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from muster.engine.carried import Carried, mark_of, set_quota
 from muster.engine.kernels.filling import Books
+from muster.engine.known import asks_planner
 from muster.engine.present import Flags
 from muster.engine.roll import Roll
 from muster.engine.shapes import Ints, ShapeTable
@@ -178,6 +179,13 @@ class Ledger:
             self._now_ms, shares.usage, shares.divisor, snapshot.policy, max(len(self._users), 1)
         )
         self._open_users(snapshot)
+        # Whether a rule may hold for anyone here that only the planner applies.
+        self.asks_planner = (
+            asks_planner(snapshot.policy)
+            or roll.carried.asks_planner
+            or roll.asks_planner
+            or bool(self.columns.user_asks_planner.any())
+        )
         self.queues = Holdings(self, snapshot.queues, roll.carried)
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
@@ -203,7 +211,8 @@ class Ledger:
         books.quotas[0] = len(snapshot.users)
         for user in snapshot.users:
             number = self._users.number(user.user.name)
-            books.user_has_quota[number] = 1
+            books.user_has_quota[number] = bool(user.user.quota)
+            books.user_asks_planner[number] = asks_planner(user.user)
             books.user_held[number] = shapes.row(user.started + user.raced)
             set_quota(books.user_quota[number], user.user.quota, shapes)
 

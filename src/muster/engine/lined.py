@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from muster.engine.crowd import Crowd
+from muster.engine.known import asks_planner
 from muster.engine.numbers import Numbers
 from muster.engine.shapes import Ints
 from muster.engine.table import NONE, Table
@@ -26,6 +27,7 @@ from muster.model.width import FREEZING_MS, NORMAL
 RANK_STEP = 1 << 20
 _MOST_MADE = 16_384  # jobs that are kept as they came: a million are not
 _MOST_MOVED = 1 << 16  # lanes, before it is not worth to know which
+_APART = ("priority_class", "priority", "pace", "attained", "asks")  # what tells lanes apart beside queue and profile
 _MOMENTS = 64  # at which jobs came out of order, to be put in order at once
 
 
@@ -59,11 +61,12 @@ class Lined:
         self.row_of: dict[str, int] = {}
         self.ids: list[str | None] = []
         self._rest: dict[int, Rest] = {}
+        self._whole: dict[int, Job] = {}  # jobs of which these columns do not say all, or jobs that they are like
         self._made: dict[int, Job] = {}
         self.profiles = Numbers[Profile]()
         self.queues = Numbers[str]()
         self.users = Numbers[str]()
-        self._lane_of: dict[tuple[int, int, int, int, int, int], int] = {}
+        self._lane_of: dict[tuple[int, int, int, int, int, int, int], int] = {}
         self._are_ranked = True  # all of them: none has a rank that is to be worked out
         self._free_rows: list[int] = []
         self._free_lanes: list[int] = []
@@ -85,6 +88,7 @@ class Lined:
             "previous",
             "count",
             "shortest",
+            "asks",
         )
         self._heads = Table("lane")
         self._waiting = Table("count")  # by profile
@@ -92,6 +96,7 @@ class Lined:
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
         self.classes: set[int] = set()  # that jobs ever had, here or where they run
+        self.asks_planner = False  # whether a rule that only the planner applies may ever have held for any
         self.to_come = 0  # jobs that are known to come, these included: it tells which kernels are worth their while
         self._line_ups: dict[Hashable, LineUp] = {}
         self._moved: list[int] = []  # lanes with another first job, one after the other
@@ -107,6 +112,7 @@ class Lined:
     def note(self, job: Job) -> None:
         """There is a job like this, here or elsewhere."""
         self.classes.add(job.priority_class)
+        self.asks_planner = self.asks_planner or asks_planner(job)
 
     def add(self, job: Job) -> None:
         """A job stands in line."""
@@ -130,6 +136,8 @@ class Lined:
         rows["lane"][row] = lane
         if (rest := _rest_of(job)) is not None:
             self._rest[row] = rest
+        if asks_planner(job):
+            self._whole[row] = job
         if len(self._made) < _MOST_MADE:  # most likely it starts soon, and is asked for then
             self._made[row] = job
         shortest = self._lanes.cells["shortest"]
@@ -164,6 +172,9 @@ class Lined:
         are_rich = np.array([rest is not None for rest in rests])[like]
         for row, one in zip(rows[are_rich].tolist(), like[are_rich].tolist(), strict=True):
             self._rest[row] = cast(Rest, rests[one])
+        are_whole = np.array([asks_planner(job) for job in crowd.likes])[like]
+        for row, one in zip(rows[are_whole].tolist(), like[are_whole].tolist(), strict=True):
+            self._whole[row] = crowd.likes[one]
         self._link_all(rows, self._rows.array("lane")[rows])
 
     def _of_likes(self, crowd: Crowd, like: Ints) -> dict[str, Ints]:
@@ -232,6 +243,7 @@ class Lined:
         (rows["previous"] if following != NONE else lanes["last"])[following if following != NONE else lane] = previous
         self.ids[row] = None
         self._rest.pop(row, None)
+        self._whole.pop(row, None)
         self._made.pop(row, None)
         self._free_rows.append(row)
         self._count(lanes["profile"][lane], -1)
@@ -326,7 +338,8 @@ class Lined:
         lane = self._lane_of[key] = self._free_lanes.pop() if self._free_lanes else self._lanes.grow()
         lanes = self._lanes.cells
         lanes["queue"][lane], lanes["profile"][lane] = queue, profile
-        _, _, lanes["priority_class"][lane], lanes["priority"][lane], lanes["pace"][lane], lanes["attained"][lane] = key
+        for name, value in zip(_APART, key[2:], strict=True):
+            lanes[name][lane] = value
         lanes["first"][lane] = lanes["last"][lane] = lanes["previous"][lane] = NONE
         lanes["count"][lane] = 0
         lanes["shortest"][lane] = NEVER_MS
@@ -337,10 +350,10 @@ class Lined:
         self._heads.cells["lane"][queue] = lane
         return lane
 
-    def _apart(self, job: Job) -> tuple[int, int, int, int]:
+    def _apart(self, job: Job) -> tuple[int, int, int, int, int]:
         """What tells lanes apart beside queue and profile."""
         pace = NONE if not self._by_time or job.known_ms is None else job.known_ms
-        return (job.priority_class, job.priority, pace, job.attained)
+        return (job.priority_class, job.priority, pace, job.attained, int(asks_planner(job)))
 
     def _close(self, lane: int) -> None:
         """An empty lane is taken out of its queue."""
@@ -352,8 +365,8 @@ class Lined:
             self._heads.cells["lane"][lanes["queue"][lane]] = following
         if following != NONE:
             lanes["previous"][following] = previous
-        queue, profile, pace, attained = (lanes[name][lane] for name in ("queue", "profile", "pace", "attained"))
-        del self._lane_of[queue, profile, lanes["priority_class"][lane], lanes["priority"][lane], pace, attained]
+        queue, profile, a, b, c, d, e = (lanes[name][lane] for name in ("queue", "profile", *_APART))
+        del self._lane_of[queue, profile, a, b, c, d, e]
         self._free_lanes.append(lane)
 
     # -- looking -----------------------------------------------------------------------------------------

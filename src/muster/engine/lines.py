@@ -155,14 +155,15 @@ class Lines:
             promised=tuple(promised),
         )
 
-    def care(self, may_reserve: list[int], takers: Takers) -> Care:
-        """Who must be looked at when blocked."""
+    def care(self, may_reserve: list[int], takers: Takers, *, asks_planner: bool = False) -> Care:
+        """Which heads must be looked at when blocked; `asks_planner`: all of them."""
         queues = len(self.lines.begin)
         if not takers.overtaken and (takers.givers is None or not takers.givers.many.any()):
             return care_of_nobody(queues, len(self._shapes.resources))._replace(
                 may_reserve=np.array(may_reserve, np.int64),
                 lowest_class=takers.lowest_class,
                 may_make_room=bool((self.columns.lane_class > takers.lowest_class).any()),
+                asks_planner=asks_planner,
             )
         care = Care(
             may_reserve=np.array(may_reserve, np.int64),
@@ -176,6 +177,7 @@ class Lines:
             offers=takers.offers,
             ceilings=takers.ceilings,
             may_make_room=True,
+            asks_planner=asks_planner,
         )
         if takers.givers is not None:
             care.is_below[:] = takers.is_below

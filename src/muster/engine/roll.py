@@ -7,6 +7,7 @@ State keeps the roll as jobs come and go (lined.py); the kernels of a turn read 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -128,6 +129,7 @@ class Roll(Lined):
             lane_next=lanes("next"),
             lane_count=lanes("count"),
             lane_shortest=lanes("shortest"),
+            lane_asks=lanes("asks"),
             queue_lane=self._heads.array("lane"),
             submit=rows("submit"),
             rank=rows("rank"),
@@ -148,6 +150,8 @@ class Roll(Lined):
         job_id, rest = self.ids[row], self._rest.get(row)
         rows, lanes = self._rows.cells, self._lanes.cells
         assert job_id is not None, f"row {row} is empty"
+        if (whole := self._whole.get(row)) is not None:
+            return replace(whole, id=job_id, submit_ms=rows["submit"][row], number=rows["number"][row])
         lane, (known_ms, lifetime_ms, user) = rows["lane"][row], self._traits(row)
         if rest is None:
             rest = Rest("", known_ms, None, NO_RETRIES, (), NORMAL, FREEZING_MS)

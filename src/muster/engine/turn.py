@@ -266,7 +266,8 @@ class Turn:
     def _who_needs_care(self) -> Care:
         kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.who_may_reserve()
         aged_ms = self.now_ms - self.policy.aging_after_ms
-        return self.lines.care(kinds, self.finder.who_may_take(partial(self.lines.gangs_by, aged_ms)))
+        takers = self.finder.who_may_take(partial(self.lines.gangs_by, aged_ms))
+        return self.lines.care(kinds, takers, asks_planner=self.ledger.asks_planner)
 
     def who_may_reserve(self) -> list[int]:
         """Whether CPU and GPU jobs may still have a reservation in some cluster."""

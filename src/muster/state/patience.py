@@ -29,7 +29,7 @@ class Patience:
         """Whether the event can wait. Not yet applied, and the last turn had nothing more to do."""
         if not isinstance(event, ev.JobSubmitted):
             return isinstance(event, _OF_RACES)  # news of a race that is under way
-        if event.race is not None or must_wait(event.job, self._state.jobs):
+        if event.race is not None or self._state.asks_planner or must_wait(event.job, self._state.jobs):
             return False
         return self._stands_behind(event.job) and self._asks_for_all(event.job)
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from muster.engine.columns import Columns
+from muster.engine.known import asks_planner
 from muster.engine.roll import Roll
 from muster.engine.runs import Runs
 from muster.model import events as ev
@@ -20,7 +21,7 @@ from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Plan, Rule
 from muster.model.policy import Policy
-from muster.model.queues import Queue
+from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
 from muster.model.retries import FAILED, PREEMPTED
 from muster.model.snapshot import Held, Snapshot
@@ -72,6 +73,9 @@ class State:
         self.jobs = Records(self.roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
         self.patience = Patience(self)
+        self._asking: set[tuple[str, str]] = (
+            set()
+        )  # queues and users for which a rule may hold that only the planner applies
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -111,8 +115,15 @@ class State:
         return {*self.roll.row_of, *self.pending, *self.held}
 
     @property
+    def asks_planner(self) -> bool:
+        """Whether a rule may hold for anyone that only the planner applies (muster.engine.known)."""
+        return bool(self._asking) or self.roll.asks_planner or asks_planner(self.policy)
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody waits, no width may change and nobody may move: there is nothing to decide."""
+        if self.asks_planner:
+            return False
         may_move = self.running and self.policy.move_points is not None
         return not (self.roll.row_of or self.pending or self.held or self._elastic or may_move)
 
@@ -169,6 +180,7 @@ class State:
         other.protection = self.protection.fork()
         other._elastic = self._elastic.fork()
         other.dependencies = self.dependencies.fork()
+        other._asking = set(self._asking)
         return other
 
     # -- writing ---------------------------------------------------------------------------------------
@@ -223,6 +235,7 @@ class State:
                 self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
             case ev.UserSet(user=user):
                 self.users[user.name] = user
+                self._note_asking(user)
             case ev.JobOver(job=job_id, state=phase):
                 self.jobs.note(job_id, Phase(phase))
             case ev.JobRecalled():
@@ -250,6 +263,12 @@ class State:
 
     def _set_queue(self, queue: Queue) -> None:
         self.books.set(queue, self.policy.half_time_ms, self.roll, self.now_ms)
+        self._note_asking(queue)
+
+    def _note_asking(self, whose: Queue | User) -> None:
+        """A queue or a user was set: whether a rule may hold for it that only the planner applies."""
+        key = (isinstance(whose, Queue), whose.name)
+        (self._asking.add if asks_planner(whose) else self._asking.discard)(key)
 
     def touch(self, queue: str, jobs: int) -> None:
         """The queue is in use; `jobs` of it came (or, below zero, went)."""

@@ -12,9 +12,11 @@ from muster.engine.kernels.jit import kernel
 
 @kernel
 def may_be_limited(
-    roll: Roll, shapes: Shapes, books: Books, rules: Rules, starts: int, queue: int, profile: int, row: int
+    roll: Roll, shapes: Shapes, books: Books, rules: Rules, starts: int, queue: int, profile: int, row: int, lane: int
 ) -> bool:
     """Whether a limit may forbid admitting the job, its share apart; the planner knows for sure."""
+    if rules.asks_planner or books.asks_planner[queue] or roll.lane_asks[lane]:
+        return True
     if books.cordoned[queue] or starts >= rules.starts_per_turn or books.starts[queue] >= rules.starts_per_queue:
         return True
     usage = shapes.usage[profile]
@@ -28,7 +30,10 @@ def may_be_limited(
         asks = shapes.least[profile, resource]
         if asks > 0 and books.held[queue, resource] + asks > books.quota[queue, resource]:
             return True
-    return has_quota(roll, books, row) and is_beyond_quota(shapes, books, profile, int(roll.user[row]))
+    if books.quotas[0] == 0:
+        return False
+    user = int(roll.user[row])
+    return bool(books.user_asks_planner[user] or is_beyond_quota(shapes, books, profile, user))
 
 
 @kernel
@@ -39,7 +44,9 @@ def has_quota(roll: Roll, books: Books, row: int) -> bool:
 
 @kernel
 def is_beyond_quota(shapes: Shapes, books: Books, profile: int, user: int) -> bool:
-    """Whether a user who has a quota would hold more than that with such a job."""
+    """Whether the user would hold more than a quota of theirs with such a job."""
+    if not books.user_has_quota[user]:
+        return False
     for resource in range(shapes.least.shape[1]):
         asks = shapes.least[profile, resource]
         if asks > 0 and books.user_held[user, resource] + asks > books.user_quota[user, resource]:
@@ -75,7 +82,7 @@ def needs_care(
     has_room: bool,
 ) -> bool:
     """Whether a job that cannot start may reserve room, or take some from others. `has_room`: it is only promised."""
-    if care.may_reserve[shapes.asks_gpu[profile]] or care.lowest_class < roll.lane_class[lane]:
+    if care.asks_planner or care.may_reserve[shapes.asks_gpu[profile]] or care.lowest_class < roll.lane_class[lane]:
         return True
     if row < len(care.was_overtaken) and care.was_overtaken[row]:
         return True

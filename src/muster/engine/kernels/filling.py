@@ -49,6 +49,7 @@ class Roll(NamedTuple):
     lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
     lane_shortest: Ints  # nobody of the lane is in the way for less
+    lane_asks: Ints  # whether a rule may hold for its jobs that only the planner applies (muster.engine.known)
     queue_lane: Ints  # the first lane of each queue
     submit: Ints
     rank: Ints  # order among jobs of one submit time; 0: not worked out yet
@@ -117,6 +118,7 @@ class Books(NamedTuple):
     turn_weight: Ints  # the same where it is found whose turn it is (muster.model.policy)
     name_order: Ints
     cordoned: Ints
+    asks_planner: Ints  # whether a rule may hold for the queue that only the planner applies
     flow: Ints
     usage: Ints
     started_usage: Ints
@@ -133,12 +135,14 @@ class Books(NamedTuple):
     user_held: Ints
     user_quota: Ints
     user_has_quota: Ints
-    quotas: Ints  # how many users have one: most have none, and then nobody's user need be looked up
+    user_asks_planner: Ints
+    quotas: Ints  # how many users have any of these: mostly none, and then no job's user need be looked up
 
 
 class Rules(NamedTuple):
     """The numbers of a policy that filling needs."""
 
+    asks_planner: bool  # whether the policy has a rule that only the planner applies
     now: int
     profiles_deep: int
     lifetime_bounds: bool
@@ -200,6 +204,7 @@ class Care(NamedTuple):
     offers: Offers
     ceilings: Ceilings
     may_make_room: bool  # whether anyone at all may take from others: who finds no room now may find some later
+    asks_planner: bool  # whether a rule that only the planner applies may let someone take from others
 
 
 class Field(NamedTuple):

@@ -80,7 +80,7 @@ def fill(
         if shapes.never_fits[profile] == 1:
             leave_aside(lines, done, queue, profile, row, NEVER_FITS, 0)
             continue
-        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row):
+        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row, lane):
             return LIMITED, queue
         flow = fixed_flow_with(shapes, books, queue, profile)
         if flow > books.fixed_limit[queue] and roll.lifetime[row] == NONE:
@@ -152,7 +152,7 @@ def pass_over_full(
             return
         if has_quota(roll, books, row):
             return
-        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row) or needs_care(
+        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row, lane) or needs_care(
             roll, shapes, books, rules, care, field, int(done.size[3]), queue, profile, row, lane, False
         ):
             return
