@@ -73,7 +73,7 @@ class State:
         self.jobs = Records(self.roll.row_of, self.held, self.races.line)
         self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
         self.patience = Patience(self)
-        self._asking: set[tuple[str, str]] = (
+        self._asking: set[tuple[bool, str]] = (
             set()
         )  # queues and users for which a rule may hold that only the planner applies
         self.has_news = True  # whether anything happened since it was last set to False that a turn might answer
