@@ -172,7 +172,9 @@ class Finder:
         if self._in_vain >= self.policy.vain_searches_per_turn:
             return False
         stays = self.horizon.stays
-        return stays.lowest_class < NEVER_MS or bool(stays.givers.many.any())
+        if stays.is_calm and not self.ledger.asks_planner:
+            return False
+        return stays.lowest_class < NEVER_MS or stays.has_givers
 
     def who_may_take(self, aged: Callable[[], Iterable[Job]]) -> Takers:
         """Who could have a right to start in the place of others; a careful look tells. `aged`: the gangs that have
@@ -322,7 +324,7 @@ class Finder:
 
     def _in_place_of(self, job: Job, clusters: tuple[str, ...], blocked: Blocked, cluster: str) -> Taken | None:
         """Who must go in this cluster for fairness, and where the head starts then."""
-        if not self.horizon.stays.givers.many.any():
+        if not self.horizon.stays.has_givers:
             return None
         claims = Claims(job, partial(self._scarce, job, clusters), self.ledger, self.now_ms, self.policy)
         left = self.policy.evictions_per_turn - self._evicted

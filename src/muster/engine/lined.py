@@ -96,6 +96,8 @@ class Lined:
         self._left: list[tuple[int, str]] = []
         self._newest = NONE
         self.classes: set[int] = set()  # that jobs ever had, here or where they run
+        # Whether any ever had a lifetime or tasks above min: who has neither gives way to higher classes only.
+        self.has_givers = False
         self.asks_planner = False  # whether a rule that only the planner applies may ever have held for any
         self.to_come = 0  # jobs that are known to come, these included: it tells which kernels are worth their while
         self._line_ups: dict[Hashable, LineUp] = {}
@@ -112,6 +114,7 @@ class Lined:
     def note(self, job: Job) -> None:
         """There is a job like this, here or elsewhere."""
         self.classes.add(job.priority_class)
+        self.has_givers = self.has_givers or job.lifetime_ms is not None or job.profile.is_elastic
         self.asks_planner = self.asks_planner or asks_planner(job)
 
     def add(self, job: Job) -> None:

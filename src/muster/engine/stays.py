@@ -191,6 +191,17 @@ class Stays(Leaving):
         return int(np.where(self.movable, self._whole(runs.CLASS)[: len(self.movable)], NEVER_MS).min(initial=NEVER_MS))
 
     @property
+    def is_calm(self) -> bool:
+        """Whether nothing that runs could give way to any job: all are of one class, and none has a lifetime, tasks
+        above min or a node of another pool."""
+        return not (self.roll.has_givers or self.borrowers) and len(self.roll.classes) <= 1
+
+    @property
+    def has_givers(self) -> bool:
+        """Whether anything may be evicted for fairness now."""
+        return self.roll.has_givers and bool(self.givers.many.any())
+
+    @property
     def gone(self) -> frozenset[int] | set[int]:
         """The rows of those who were evicted, or went on in another row, in this turn."""
         return self._gone

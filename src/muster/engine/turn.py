@@ -117,7 +117,7 @@ class Turn:
     def may_answer(self) -> bool:
         """Whether it could matter to anyone here that queues hold more or less than before."""
         has_promises = bool(self.pending or self.horizon.promised)
-        may_evict = self.policy.preemption is Preemption.ON and bool(self.horizon.stays.givers.many.any())
+        may_evict = self.policy.preemption is Preemption.ON and self.horizon.stays.has_givers
         return has_promises or may_evict or self.heard_aged
 
     @property

@@ -97,6 +97,8 @@ def _next(now_ms: int, step_ms: int) -> int:
 
 def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
     """Whether some queue has less than its share, and another one something that may give way."""
+    if not horizon.stays.has_givers:
+        return False
     gives = horizon.stays.givers.many > 0
     givers = int(gives.sum())
     if not givers:
