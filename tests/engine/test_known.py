@@ -1,4 +1,4 @@
-"""Kernels and shortcuts answer only for what they know: a field they do not know asks the planner (engine/known.py)."""
+"""Kernels and shortcuts answer only for what they know; any other field asks the planner (engine/columns/known.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import World, a_job, a_world
 
-from muster.engine import known, turn
-from muster.engine.known import asks_planner
+from muster.engine import turn
+from muster.engine.columns import known
+from muster.engine.columns.known import asks_planner
 from muster.model.events import JobSubmitted, QueueSet, UserSet
 from muster.model.jobs import Job
 from muster.model.policy import Policy

@@ -20,11 +20,12 @@ from oracle import placement as plain
 from oracle.room import Span as PlainSpan
 
 from muster.engine import kernels
-from muster.engine.floor import Floor
-from muster.engine.grounds import Grounds
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.node_rooms import Floor
 from muster.engine.kernels import placing
 from muster.engine.measure import Measure, told
-from muster.engine.placement import Headcount, Leavers, Placer, Shortage, never_fits, step
+from muster.engine.never_fits import never_fits
+from muster.engine.placement import Headcount, Leavers, Placer, Shortage, step
 from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, Task, TaskGroup

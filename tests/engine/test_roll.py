@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import a_job, a_world
 
-from muster.engine.crowd import Crowd
+from muster.engine.columns.bulk import Crowd
+from muster.engine.columns.queued_jobs import Roll
 from muster.engine.kernels.hunger import is_less
-from muster.engine.roll import Roll
 from muster.model.after import After
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.nodes import Request

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from story import gang, job, world
 from worlds import EVERYTHING, POOLS, WIDTHS, Knobs, scenarios
 
-from muster.engine.floor import Floor
-from muster.engine.placement import never_fits
+from muster.engine.columns.views import floor_of
+from muster.engine.never_fits import never_fits
 from muster.model.events import NodeAdded
 from muster.model.jobs import resources_of
 from muster.model.reasons import Reason
@@ -332,7 +332,7 @@ class Slow:
             return
         state = self.simulation.state
         snapshot = state.freeze(now_ms)
-        capacity = Floor.of(snapshot).capacity()
+        capacity = floor_of(snapshot).capacity()
         capacity = Resources({name: amount for name, amount in capacity.items() if name != PODS})
         held, wanted, waits, asked, weights = [], [], [], 0, []
         queues = {it.queue.name: it for it in snapshot.queues}

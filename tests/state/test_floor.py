@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import a_job, a_world
 
-from muster.engine.floor import Floor
+from muster.engine.columns.node_rooms import Floor
+from muster.engine.columns.views import floor_of
 from muster.model.fleet import Cluster
 from muster.model.jobs import Job, Profile, Task, TaskGroup
 from muster.model.nodes import Node, Request
@@ -206,4 +207,4 @@ def test_a_stored_snapshot_is_one_of_values() -> None:
     assert stored.columns is None
     assert stored.nodes == snapshot.nodes
     assert type(stored.nodes) is dict
-    assert Floor.of(stored).capacity() == Floor.of(snapshot).capacity()
+    assert floor_of(stored).capacity() == floor_of(snapshot).capacity()

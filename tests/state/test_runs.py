@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from worlds import EVERYTHING, scenarios
 
-from muster.engine.columns import Columns
-from muster.engine.runs import MANY, Runs
+from muster.engine.columns.running_jobs import MANY, Runs
+from muster.engine.columns.views import Columns
 from muster.model.plan import Plan
 from muster.model.snapshot import Snapshot
 from muster.sim.scenario.scenario import Scenario

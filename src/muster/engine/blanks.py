@@ -7,13 +7,18 @@ from functools import lru_cache
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import blank_cells
+from muster.engine.columns.known import asks_planner
+from muster.engine.columns.profiles import ShapeTable
 from muster.engine.kernels import filling, placing
-from muster.engine.kernels.filling import ALWAYS, NONE, Care, Limits, Rules
-from muster.engine.known import asks_planner
-from muster.engine.offers import NO_CEILINGS, nothing_offered
+from muster.engine.kernels.filling import ALWAYS, NONE, Care, Ceilings, Limits, Offers, Rules
 from muster.engine.present import Flags
-from muster.engine.shapes import Ints, ShapeTable
 from muster.model.policy import Policy
+
+_NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+NO_CEILINGS = Ceilings(starts=_NONE, at=_NONE, most=_NOTHING, left=_NOTHING)
+"""Nothing is promised for good."""
 
 
 def rules_of(policy: Policy, now_ms: int) -> Rules:
@@ -149,3 +154,21 @@ def with_room(limits: Limits) -> Limits:
     for column, old in zip(wider[1:], limits[1:], strict=True):
         column[:, :room] = old
     return wider
+
+
+def nothing_offered(queues: int) -> Offers:
+    """Nobody gives way."""
+    nobody, nothing, cells = np.zeros(0, np.uint8), np.zeros(0, np.int64), blank_cells(1, listed=False)
+    return Offers(
+        first=np.zeros(queues + 1, np.int64),
+        is_uncounted=np.zeros(queues, np.uint8),
+        rows=nothing,
+        gives=nobody,
+        class_of=nothing,
+        priority=nothing,
+        profile=nothing,
+        until=nothing,
+        last=nothing,
+        moves=cells,
+        left=cells,
+    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from muster.engine import kernels
-from muster.engine.floor import Floor
-from muster.engine.grounds import cells_of, new_cells
+from muster.engine.columns.devices import bits_of
+from muster.engine.columns.fleet_index import cells_of, new_cells
+from muster.engine.columns.node_rooms import Floor
 from muster.engine.kernels import (
     Face,
     changes,
@@ -229,15 +229,3 @@ class Books:
         trial = new_cells(log + tasks * len(moments) * (columns + placing.LOG_ROOM), listed=self.listed)
         trial[: len(head)] = cast(Any, head)
         return trial
-
-
-@cache
-def devices_of(chosen: int) -> tuple[int, ...]:
-    """The devices that are bits of the number."""
-    return tuple(device for device in range(chosen.bit_length()) if chosen >> device & 1)
-
-
-@cache
-def bits_of(devices: tuple[int, ...]) -> int:
-    """Devices as bits of one number."""
-    return sum(1 << device for device in devices)

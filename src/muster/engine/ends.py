@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.running_jobs import RunTable
 from muster.engine.present import Flags, Present
-from muster.engine.runs import RunTable
-from muster.engine.shapes import Ints
 from muster.model.jobs import NEVER_MS, Job
 
 

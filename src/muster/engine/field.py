@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muster.engine.asks import Asks
+from muster.engine.columns.profile_cells import Asks
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Field
 from muster.engine.rooms import Rooms, Span

@@ -8,11 +8,12 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from muster.engine.books import devices_of
-from muster.engine.grounds import Grounds
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.devices import devices_of
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.queued_jobs import Roll
 from muster.engine.kernels.placing import TASK_DEVICES, TASK_GROUP, TASK_NODE
-from muster.engine.roll import Roll
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Started
 from muster.model import plan
 from muster.model.jobs import Task

@@ -8,6 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from muster.engine.blanks import NO_CEILINGS
+from muster.engine.columns.arrays import Ints
 from muster.engine.elastic.width import Cut, Width
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Offers
@@ -16,7 +18,6 @@ from muster.engine.limits import widths_within_quota
 from muster.engine.lines import NOBODY_TAKES, Takers
 from muster.engine.lower import Lower, Search
 from muster.engine.offers import (
-    NO_CEILINGS,
     are_many_or_odd,
     ceilings_of,
     has_room_without,
@@ -28,7 +29,6 @@ from muster.engine.offers import (
 from muster.engine.opening import Opened
 from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
 from muster.engine.scarcity import Scarcity
-from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Taken, Taking
 from muster.engine.victims import Claims, Unit, by_run, passed_by, victims

@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from muster.engine import runs
 from muster.engine.books import Books
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.profiles import ShapeTable
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.placing import Cells
 from muster.engine.present import Flags
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Stays
 from muster.model.jobs import Job
 from muster.model.plan import Rule

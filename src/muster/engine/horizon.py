@@ -16,10 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from muster.engine import runs
-from muster.engine.elastic.withholding import Withheld
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.table import NONE
+from muster.engine.columns.views import floor_of
 from muster.engine.ends import Ends, RightsOf
-from muster.engine.floor import Floor
 from muster.engine.keeping import Keeper, Promised, SpareOn
 from muster.engine.kernels import Face
 from muster.engine.kernels.filling import Ceilings
@@ -27,9 +29,8 @@ from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.measure import Measure
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.rooms import Rooms, Span
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Stays
-from muster.engine.table import NONE
+from muster.engine.withheld import Withheld
 from muster.model.jobs import NEVER_MS, Job, Profile, Reservation, Running, Task
 from muster.model.snapshot import Snapshot
 
@@ -48,7 +49,7 @@ class Horizon:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         cores = self.policy.cores_per_gpu
-        self.now = Rooms.of(Floor.of(snapshot), face=face, cores_per_gpu=cores, measure=measure)
+        self.now = Rooms.of(floor_of(snapshot), face=face, cores_per_gpu=cores, measure=measure)
         self.asks = shapes.asks_of(self.now.books.grounds, listed=self.now.books.listed)
         self.withheld = Withheld(self.now, self.policy.calendar, self.now_ms) if self.policy.calendar else None
         self.stays = stays

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.asks import Asks
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.profile_cells import Asks
 from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.rooms import Rooms
-from muster.engine.shapes import Ints
 from muster.engine.stays import Stays
 from muster.model.jobs import NEVER_MS, Job, Reservation, Task, TaskGroup
 from muster.model.names import NameKey

@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from muster.engine.carried import Carried, mark_of, set_quota
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.known import asks_planner
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.queue_accounts import Carried, mark_of, set_quota
+from muster.engine.columns.queued_jobs import Roll
 from muster.engine.kernels.filling import Books
-from muster.engine.known import asks_planner
 from muster.engine.present import Flags
-from muster.engine.roll import Roll
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.shares import Shares
 from muster.model.jobs import Job, Pending, Profile, Running, Task, resources_of, usage_of
 from muster.model.resources import Resources, Weights

@@ -13,24 +13,26 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.blanks import (
+    NO_CEILINGS,
     blank_lines,
     care_of_nobody,
     no_limits,
     nothing_done,
+    nothing_offered,
     rules_of,
     shapes_of,
     with_more_room,
     with_room,
 )
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.queued_jobs import Roll
 from muster.engine.kernels import filling, offering, starting
 from muster.engine.kernels.filling import ALWAYS, NOBODY, NONE, Books, Care, Ceilings, Field, Offers
 from muster.engine.kernels.jit import Face
 from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
-from muster.engine.offers import NO_CEILINGS, nothing_offered
 from muster.engine.present import Flags
-from muster.engine.roll import Roll
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muster.engine.grounds import blank_cells
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing, evicting
 from muster.engine.kernels.placing import Cells
 from muster.engine.placement import Placer
 from muster.engine.present import Flags
 from muster.engine.rooms import Span
-from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER
 from muster.engine.tenants import Tenants
 from muster.engine.victims import Fits, MustGo, Unit, merged, minimal

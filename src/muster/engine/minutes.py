@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine import waiting
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.queued_jobs import Names, Roll
 from muster.engine.filled import Filled
 from muster.engine.kernels.filling import NEVER_FITS, NO_ROOM, NONE, OVER_SHARE, WOULD_DELAY
 from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share
-from muster.engine.placement import Shortage, never_fits
-from muster.engine.roll import Names, Roll
-from muster.engine.shapes import Ints
+from muster.engine.never_fits import never_fits
+from muster.engine.placement import Shortage
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation

@@ -8,23 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.blanks import NO_CEILINGS, nothing_offered
 from muster.engine.books import Books
-from muster.engine.grounds import blank_cells
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import blank_cells
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.table import NONE
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.filling import Ceilings, Offers
 from muster.engine.kernels.hoping import FEW, FIRM, promises_met
 from muster.engine.kernels.placing import TASK, TASK_GROUP, TASK_NODE, Cells
-from muster.engine.shapes import Ints, ShapeTable
 from muster.engine.stays import Stays
-from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job
 
 MANY = 16 * FEW  # in all queues together: to list them takes longer than a count saves
-
-_NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
-NO_CEILINGS = Ceilings(starts=_NONE, at=_NONE, most=_NOTHING, left=_NOTHING)
-"""Nothing is promised for good."""
 
 
 def offers_of(horizon: Horizon, shapes: ShapeTable) -> Offers:
@@ -79,7 +77,7 @@ def _beside_promises(horizon: Horizon) -> tuple[Ceilings, Ints]:
     """Ceilings, and those of unknown end who may be taken to leave; worked out once as things stand."""
     promised = [(it.job.id, it.reservation) for it in horizon.promised.values()]
     if horizon.spare is not None or horizon.withheld is not None or not any(it.is_firm for _, it in promised):
-        return NO_CEILINGS, _NONE  # or more may leave, or less be there, than who runs tells
+        return NO_CEILINGS, np.zeros(0, np.int64)  # or more may leave, or less be there, than who runs tells
     as_of = (horizon.stays.moves, promised)
     if horizon.ceilings is None or horizon.ceilings[0] != as_of:
         leavers = _may_leave(horizon)
@@ -183,21 +181,3 @@ def _nothing_left(books: Books) -> Cells:
     grounds = books.grounds
     nodes = len(grounds.names)
     return blank_cells(1 + nodes + nodes * (1 + len(grounds.dims)), listed=books.listed)
-
-
-def nothing_offered(queues: int) -> Offers:
-    """Nobody gives way."""
-    nobody, nothing, cells = np.zeros(0, np.uint8), np.zeros(0, np.int64), blank_cells(1, listed=False)
-    return Offers(
-        first=np.zeros(queues + 1, np.int64),
-        is_uncounted=np.zeros(queues, np.uint8),
-        rows=nothing,
-        gives=nobody,
-        class_of=nothing,
-        priority=nothing,
-        profile=nothing,
-        until=nothing,
-        last=nothing,
-        moves=cells,
-        left=cells,
-    )

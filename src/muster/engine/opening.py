@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.views import roll_of, runs_of
 from muster.engine.kernels import suited_to
 from muster.engine.ledger import Ledger
-from muster.engine.roll import Roll
-from muster.engine.runs import Runs
+from muster.engine.never_fits import do_all_fit
 from muster.engine.shares import Shares
 from muster.engine.typical import measure_of
 from muster.model.jobs import NEVER_MS
@@ -20,10 +20,10 @@ class Opened:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.roll = Roll.of(snapshot)
+        self.roll = roll_of(snapshot)
         self.shapes = self.roll.shapes(snapshot.policy.weights)
-        all_fit = self.shapes.judge(snapshot.fleet, self.roll.waiting_with(), self.roll.mix)
-        self.runs = Runs.of(snapshot, self.roll)
+        all_fit = do_all_fit(snapshot.fleet, self.roll, snapshot.policy.weights)
+        self.runs = runs_of(snapshot, self.roll)
         self.roll.carried.catch_up(snapshot, self.roll, self.shapes)
         carried = self.roll.carried
         divided = Shares(snapshot, carried.divisor(snapshot), all_fit=all_fit, known=carried.known)

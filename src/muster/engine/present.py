@@ -12,13 +12,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine import runs
-from muster.engine.asks import Asks
-from muster.engine.grounds import Grounds
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.profile_cells import Asks
+from muster.engine.columns.queued_jobs import Roll
+from muster.engine.columns.running_jobs import Runs, RunTable
 from muster.engine.kernels.placing import TASK
-from muster.engine.roll import Roll
-from muster.engine.runs import Runs, RunTable
-from muster.engine.shapes import Ints
 from muster.model.fleet import Fleet
 from muster.model.jobs import Running
 from muster.model.names import NameKey
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Present:
-    """Who is there, in the columns of muster.engine.runs; in a part of a fleet, those that are there."""
+    """Who is there, in the columns of columns.running_jobs; in a part of a fleet, those that are there."""
 
     def __init__(
         self,

@@ -14,9 +14,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine.books import Books, devices_of
-from muster.engine.floor import Floor
-from muster.engine.grounds import Grounds
+from muster.engine.books import Books
+from muster.engine.columns.devices import devices_of
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.node_rooms import Floor
 from muster.engine.kernels import Face, placing
 from muster.engine.kernels.placing import Cells
 from muster.engine.measure import Measure

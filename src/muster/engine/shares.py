@@ -7,20 +7,17 @@ given more than they ask for (demand-capped weighted max-min).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
-from muster.engine.columns import Columns
-from muster.engine.floor import Floor
-from muster.engine.placement import never_fits
+from muster.engine.columns.queued_jobs import Roll
+from muster.engine.columns.views import floor_of, kept_roll
+from muster.engine.columns.wants import Known, Want
+from muster.engine.never_fits import never_fits
 from muster.model.fleet import Fleet
-from muster.model.resources import NOTHING, Resources, Weights
+from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import QueueState, Snapshot
-
-if TYPE_CHECKING:
-    from muster.engine.roll import Roll
 
 
 class Shares:
@@ -30,7 +27,7 @@ class Shares:
     """
 
     def __init__(self, snapshot: Snapshot, divisor: int, *, all_fit: bool, known: Known | None = None) -> None:
-        self.capacity = Floor.of(snapshot).capacity()
+        self.capacity = floor_of(snapshot).capacity()
         self.usage = snapshot.policy.weights.usage(self.capacity)
         self.divisor = divisor
         self._snapshot = snapshot
@@ -69,38 +66,6 @@ class Shares:
         return self._by_resource[resource]
 
 
-class Want(NamedTuple):
-    """What a queue, as it is in this state, wants and could have; without what can `never` start."""
-
-    state: QueueState
-    never: Resources
-    could_have: Resources
-    usage: int
-
-
-class Known:
-    """What queues wanted when someone last asked: most are as they were then."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Resources, Weights | None, dict[str, Want]] = (NOTHING, None, {})
-
-    def wants_of(
-        self, queues: Iterable[QueueState], capacity: Resources, weights: Weights, never: Mapping[str, Resources]
-    ) -> dict[str, Want]:
-        """What each queue wants and could have of the capacity."""
-        known = self._last[2] if self._last[:2] == (capacity, weights) else {}
-        wants: dict[str, Want] = {}
-        for state in queues:
-            name = state.queue.name
-            hopeless, last = never.get(name, NOTHING), known.get(name)
-            if last is None or last.state is not state or last.never != hopeless:
-                could_have = (state.demand - hopeless).capped(state.queue.quota).lowest(capacity)
-                last = Want(state, hopeless, could_have, weights.usage(could_have))
-            wants[name] = last
-        self._last = (capacity, weights, wants)  # at once: whoever asks about an earlier turn may do so meanwhile
-        return wants
-
-
 def shares(snapshot: Snapshot) -> Shares:
     """Both shares of every queue."""
     divisor = sum(state.queue.weight for state in snapshot.queues if counts_as_living(state, snapshot))
@@ -132,8 +97,7 @@ def entitled_shares(demands: Mapping[str, int], weights: Mapping[str, int], whol
 
 def _never(snapshot: Snapshot, fleet: Fleet) -> dict[str, Resources]:
     """What jobs of each queue ask for that can never start: nobody is entitled to that."""
-    columns = snapshot.columns
-    if isinstance(columns, Columns) and (roll := columns.roll.seen()) is not None:
+    if (roll := kept_roll(snapshot)) is not None:
         return _never_in(roll, fleet)
     never: dict[str, Resources] = {}
     for state in snapshot.queues:

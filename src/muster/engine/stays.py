@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.running_jobs import RunTable
+from muster.engine.columns.table import NONE
 from muster.engine.ends import Leaving, Passed
-from muster.engine.grounds import Grounds
 from muster.engine.present import Flags
-from muster.engine.runs import RunTable
-from muster.engine.shapes import Ints
-from muster.engine.table import NONE
 from muster.model.jobs import NEVER_MS, Job, Running
 
 BORROWER = -NEVER_MS  # the class of whoever only borrows: lower than any
@@ -56,7 +56,7 @@ _WORKED_OUT = ("ends", "_expiring", "givers", "_giving", "_gives", "movable", "l
 
 
 class Stays(Leaving):
-    """The attempts that run, in the columns of muster.engine.runs; in a part of a fleet, those that are there."""
+    """The attempts that run, in the columns of columns.running_jobs; in a part of a fleet, those that are there."""
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""

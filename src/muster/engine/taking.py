@@ -15,6 +15,7 @@ from itertools import groupby, islice
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
 from muster.engine.giving import Candidates, Reach
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.hoping import FEW
@@ -25,7 +26,6 @@ from muster.engine.offers import Leaving, has_room_without, until_of
 from muster.engine.placement import Headcount, Leavers, Placer, Tasks
 from muster.engine.present import Flags
 from muster.engine.rooms import Span
-from muster.engine.shapes import Ints
 from muster.engine.victims import LOOKS, Claims, Unit, minimal
 from muster.engine.without import ByRight
 from muster.model.jobs import Job

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine import runs
-from muster.engine.grounds import Grounds, blank_cells
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import Grounds, blank_cells
 from muster.engine.horizon import Horizon
 from muster.engine.kernels import costing
 from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.present import Flags
-from muster.engine.shapes import Ints
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.walls import Walls
 from muster.model.budgets import Budget

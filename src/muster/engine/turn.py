@@ -34,8 +34,8 @@ from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
 from muster.engine.minutes import Asides, Minutes, Round
 from muster.engine.mover import Mover
+from muster.engine.never_fits import never_fits
 from muster.engine.opening import Opened
-from muster.engine.placement import never_fits
 from muster.engine.stays import Started, Stays
 from muster.engine.victims import Claims, Unit, by_run
 from muster.engine.waiting import Blocked

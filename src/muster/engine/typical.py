@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.queued_jobs import Roll
+from muster.engine.columns.running_jobs import Runs
 from muster.engine.measure import Measure, told
-from muster.engine.roll import Roll
-from muster.engine.runs import Runs
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
 from muster.model.nodes import Request

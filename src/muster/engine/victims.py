@@ -19,12 +19,12 @@ from typing import Protocol
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.queued_jobs import Roll
 from muster.engine.ends import Passed, Rights
 from muster.engine.giving import Reach
 from muster.engine.ledger import Ledger
 from muster.engine.present import Flags
-from muster.engine.roll import Roll
-from muster.engine.shapes import Ints
 from muster.engine.stays import Stays
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule

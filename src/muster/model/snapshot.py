@@ -102,7 +102,7 @@ class Snapshot:
     """Everything one turn decides from. `evicted`: queued jobs that were evicted at this very moment.
 
     `borrowers`: running jobs that are on nodes of another pool than their own.
-    `columns` are queued jobs and nodes as state keeps them for the engine (muster.engine.columns); they say the same
+    `columns` are queued jobs and nodes as state keeps them for the engine (engine.columns.views); they say the same
     as `lanes` and `nodes`.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from muster.agent.protocol import NodeReport
-from muster.engine.crowd import Crowd
+from muster.engine.columns.bulk import Crowd
 from muster.model.fleet import Cluster
 from muster.model.labels import Taint
 from muster.model.nodes import Node

@@ -9,7 +9,7 @@ from typing import Any
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.requests import MOST_REMEMBERED, JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
-from muster.engine.crowd import Crowd
+from muster.engine.columns.bulk import Crowd
 from muster.model.jobs import Job
 from muster.model.policy import Policy
 from muster.model.retries import COUNTED

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import NamedTuple
 
-from muster.engine.crowd import Crowd
+from muster.engine.columns.bulk import Crowd
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Job, Running

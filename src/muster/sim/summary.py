@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muster.engine.floor import Floor
+from muster.engine.columns.node_rooms import Floor
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Running, Task

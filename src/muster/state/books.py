@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from muster.engine.roll import Roll
+from muster.engine.columns.queued_jobs import Roll
 from muster.model.flow import Account
 from muster.model.habit import NO_HABIT, Habit
 from muster.model.jobs import NEVER_MS, Job, Profile

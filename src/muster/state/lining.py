@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from muster.engine.crowd import Crowd
+from muster.engine.columns.bulk import Crowd
 from muster.model import events as ev
 from muster.model.jobs import Profile
 from muster.state.state import State

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from muster.engine.floor import Floor
-from muster.engine.grounds import Grounds, grounds_of
+from muster.engine.columns.fleet_index import Grounds, grounds_of
+from muster.engine.columns.node_rooms import Floor
 from muster.model import events as ev
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Job, Profile, Task

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.engine.roll import Traits
+from muster.engine.columns.queued_jobs import Traits
+from muster.engine.never_fits import do_all_fit
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.state.dependencies import must_wait
@@ -55,5 +56,5 @@ class Patience:
         fleet, books = self._state.fleet, self._state.books[job.queue]
         if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
             return False
-        roll = self._state.roll  # who never fits asks in vain, and is not counted
-        return roll.shapes(self._state.policy.weights).judge(fleet, roll.waiting_with(), roll.mix)
+        # A job that never fits asks in vain, and is not counted.
+        return do_all_fit(fleet, self._state.roll, self._state.policy.weights)

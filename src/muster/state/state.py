@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from muster.engine.columns import Columns
-from muster.engine.known import asks_planner
-from muster.engine.roll import Roll
-from muster.engine.runs import Runs
+from muster.engine.columns.known import asks_planner
+from muster.engine.columns.queued_jobs import Roll
+from muster.engine.columns.running_jobs import Runs
+from muster.engine.columns.views import Columns
 from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task
@@ -116,7 +116,7 @@ class State:
 
     @property
     def asks_planner(self) -> bool:
-        """Whether a rule may hold for anyone that only the planner applies (muster.engine.known)."""
+        """Whether a rule may hold for anyone that only the planner applies (muster.engine.columns.known)."""
         return bool(self._asking) or self.roll.asks_planner or asks_planner(self.policy)
 
     @property

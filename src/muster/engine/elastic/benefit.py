@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.shapes import Ints
+from muster.engine.columns.arrays import Ints
 from muster.model.jobs import Running, TaskGroup
 from muster.model.names import NameKey
 from muster.model.resources import MICRO

@@ -13,7 +13,8 @@ from itertools import accumulate, groupby
 
 import numpy as np
 
-from muster.engine.books import devices_of
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.devices import devices_of
 from muster.engine.elastic.load import Load
 from muster.engine.elastic.unit import Unit
 from muster.engine.horizon import Horizon
@@ -21,7 +22,6 @@ from muster.engine.kernels import placing
 from muster.engine.kernels.growing import Growing
 from muster.engine.ledger import Ledger
 from muster.engine.rooms import Rooms, Span
-from muster.engine.shapes import Ints
 from muster.model.jobs import Profile, Task, TaskGroup
 from muster.model.nodes import Node, hops
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from muster.engine.grounds import Grounds
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import Grounds
 from muster.engine.kernels import placing
 from muster.engine.rooms import Rooms
-from muster.engine.shapes import Ints
 from muster.model.policy import Policy
 from muster.model.resources import MICRO, Resources
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
 from muster.engine.elastic.unit import Unit
 from muster.engine.horizon import Horizon
 from muster.engine.kernels.placing import TASK
 from muster.engine.placement import Placer, Tasks
 from muster.engine.rooms import Rooms, Span
-from muster.engine.shapes import Ints
 from muster.model.jobs import Job, Task
 
 Cuts = list[tuple[Unit, tuple[Task, ...]]]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
 from muster.engine.elastic.benefit import next_halving_ms
 from muster.engine.elastic.clock import Clock
 from muster.engine.elastic.dividing import Divider, is_divisible

@@ -38,7 +38,7 @@ NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
 
 
 class Roll(NamedTuple):
-    """The columns of muster.engine.roll. -1 stands for none: no lifetime, no known run time, no next row."""
+    """The columns of columns.queued_jobs. -1 stands for none: no lifetime, no known run time, no next row."""
 
     lane_queue: Ints
     lane_profile: Ints
@@ -49,7 +49,7 @@ class Roll(NamedTuple):
     lane_next: Ints  # the next lane of the same queue
     lane_count: Ints
     lane_shortest: Ints  # nobody of the lane is in the way for less
-    lane_asks: Ints  # whether a rule may hold for its jobs that only the planner applies (muster.engine.known)
+    lane_asks: Ints  # whether a rule may hold for its jobs that only the planner applies (muster.engine.columns.known)
     queue_lane: Ints  # the first lane of each queue
     submit: Ints
     rank: Ints  # order among jobs of one submit time; 0: not worked out yet

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from muster.engine.columns import Columns
-from muster.engine.floor import Floor
+from muster.engine.columns.views import Columns, floor_of
 from muster.engine.opening import Opened
 from muster.model.calendar import Window
 from muster.model.fleet import Fleet
@@ -18,7 +17,7 @@ from muster.model.snapshot import Snapshot
 
 def divided(snapshot: Snapshot, opened: Opened) -> dict[str, Snapshot]:
     """A snapshot for each pool: its nodes, and the pending jobs that belong to it."""
-    fleet, floors = snapshot.fleet, Floor.of(snapshot).parts()
+    fleet, floors = snapshot.fleet, floor_of(snapshot).parts()
     return {
         name: replace(
             snapshot,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.engine import runs
+from muster.engine.columns import running_jobs as runs
+from muster.engine.columns.arrays import Ints
 from muster.engine.kernels.filling import Books
 from muster.engine.ledger import Ledger
 from muster.engine.present import Flags
-from muster.engine.shapes import Ints
 from muster.engine.turn import Turn
 
 _BY_QUEUE = (

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muster.engine.columns.fleet_index import Array, grounds_of
+from muster.engine.columns.node_rooms import Floor
+from muster.engine.columns.views import floor_of
 from muster.engine.field import field_on
-from muster.engine.floor import Floor
-from muster.engine.grounds import Array, grounds_of
 from muster.engine.kernels import placing
 from muster.engine.kernels.filling import Field
 from muster.engine.opening import Opened
@@ -38,7 +39,7 @@ class Lending:
         areas = snapshot.fleet.by_area()
         self.places = areas.places
         self.grounds = grounds_of(areas.fleet)
-        numbers = dict(zip((turn.fleet.pool.name for turn in turns), Floor.of(snapshot).places_of_parts(), strict=True))
+        numbers = dict(zip((turn.fleet.pool.name for turn in turns), floor_of(snapshot).places_of_parts(), strict=True))
         self._turns = [(turn, numbers[turn.fleet.pool.name]) for turn in lenders]
         shape = (len(self.grounds.names), self.grounds.columns)
         tables, empties = np.zeros(shape, np.int64), np.zeros(shape, np.int64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
 from muster.engine.pools.joining import relevant_to
 from muster.engine.pools.lending import waits_for_room
-from muster.engine.shapes import Ints
 from muster.engine.turn import Turn
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from muster.engine.floor import Floor
+from muster.engine.columns.views import floor_of
 from muster.engine.kernels.beside import all_at_once
 from muster.engine.kernels.jit import plain
 from muster.engine.ledger import Ledger
+from muster.engine.never_fits import never_fits
 from muster.engine.opening import Opened
-from muster.engine.placement import never_fits
 from muster.engine.pools.borrowing import Borrowing
 from muster.engine.pools.diary import Diary
 from muster.engine.pools.dividing import divided
@@ -72,7 +72,7 @@ class Pooled:
         """What is numbered or worked out when it is first asked for: then threads only read it."""
         runs, shapes = self._opened.runs, self._opened.shapes
         self._opened.roll.forget_leavers()
-        grounds = [Floor.of(part).grounds for part in self._snapshots.values()]
+        grounds = [floor_of(part).grounds for part in self._snapshots.values()]
         for each in grounds:
             runs.numbers_on(each)
         for part, each in zip(self._snapshots.values(), grounds, strict=True):

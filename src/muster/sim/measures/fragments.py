@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine.floor import Floor
+from muster.engine.columns.node_rooms import Floor
 from muster.engine.kernels import placing
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine.placement import never_fits
+from muster.engine.never_fits import never_fits
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Task
 from muster.model.resources import GPU, Resources

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import compress
 from operator import is_not
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.known import asks_planner
+from muster.engine.columns.numbering import Numbers
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.wants import Known
 from muster.engine.kernels.filling import Books
-from muster.engine.known import asks_planner
-from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.shares import Known
 from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS
 from muster.model.policy import Policy
@@ -25,10 +27,18 @@ from muster.model.queues import Queue
 from muster.model.resources import MICRO
 from muster.model.snapshot import QueueState, Snapshot
 
-if TYPE_CHECKING:
-    from muster.engine.roll import Roll
-
 UNLIMITED = NEVER_MS
+
+
+class NumbersQueues(Protocol):
+    """Who gives queues their numbers."""
+
+    @property
+    def queues(self) -> Numbers[str]:
+        """Names and numbers."""
+
+    def queue_number(self, name: str) -> int:
+        """The number of a queue, a new one if it had none."""
 
 
 class Carried:
@@ -54,7 +64,7 @@ class Carried:
         """The number of each of the snapshot's queues."""
         return self._numbers
 
-    def catch_up(self, snapshot: Snapshot, roll: Roll, shapes: ShapeTable) -> None:
+    def catch_up(self, snapshot: Snapshot, roll: NumbersQueues, shapes: ShapeTable) -> None:
         """Read what changed since the last turn, time and shares apart."""
         states, books = snapshot.queues, self._books
         changed = self._changed(states)
@@ -78,7 +88,7 @@ class Carried:
             return None
         return changed
 
-    def _begin(self, snapshot: Snapshot, roll: Roll, shapes: ShapeTable) -> None:
+    def _begin(self, snapshot: Snapshot, roll: NumbersQueues, shapes: ShapeTable) -> None:
         """Blank columns for these queues, which are numbered."""
         names = [state.queue.name for state in snapshot.queues]
         self._numbers = [roll.queue_number(name) for name in names]

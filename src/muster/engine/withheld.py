@@ -11,9 +11,9 @@ from copy import copy
 
 import numpy as np
 
+from muster.engine.columns.arrays import Ints
 from muster.engine.kernels import placing
 from muster.engine.rooms import Rooms
-from muster.engine.shapes import Ints
 from muster.model.calendar import Window
 from muster.model.nodes import DEVICE_MILLI
 from muster.model.resources import GPU

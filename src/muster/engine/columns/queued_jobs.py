@@ -1,6 +1,6 @@
 """The roll of queued jobs, in columns: what a turn reads of a million jobs without touching a million objects.
 
-State keeps the roll as jobs come and go (lined.py); the kernels of a turn read it and write nothing to it
+State keeps the roll as jobs come and go (queued_rows.py); the kernels of a turn read it and write nothing to it
 (design.md 13). No job is kept as an object: it is made from its row when someone asks, equal to the one that came.
 """
 
@@ -15,16 +15,17 @@ from weakref import ref
 
 import numpy as np
 
-from muster.engine.carried import Carried
-from muster.engine.columns import Columns, Sight
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.profiles import ShapeTable
+from muster.engine.columns.queue_accounts import Carried
+from muster.engine.columns.queued_rows import Lined, LineUp, Rest
+from muster.engine.columns.sight import Sight
+from muster.engine.columns.table import NONE
 from muster.engine.kernels.filling import Roll as RollColumns
-from muster.engine.lined import Lined, LineUp, Rest
-from muster.engine.shapes import Ints, ShapeTable
-from muster.engine.table import NONE
 from muster.model.jobs import Job
 from muster.model.resources import Weights
 from muster.model.retries import NO_RETRIES
-from muster.model.snapshot import Lane, Snapshot
+from muster.model.snapshot import Lane
 from muster.model.width import FREEZING_MS, NORMAL
 
 _LOOKS = 64
@@ -44,9 +45,9 @@ class Traits(NamedTuple):
 class Names:
     """The ids of the jobs in some rows as they are now, read when someone asks: most are never asked for."""
 
-    def __init__(self, rows: Ints, roll: Roll, left: list[tuple[int, str]]) -> None:
+    def __init__(self, rows: Ints, ids: list[str | None], left: list[tuple[int, str]]) -> None:
         self._rows = rows
-        self._roll = roll
+        self._ids = ids
         self._left, self._since = left, len(left)  # who has left the roll, and how many had already
 
     @property
@@ -57,7 +58,7 @@ class Names:
     @cached_property
     def ids(self) -> list[str]:
         """One for each row."""
-        ids, rows = self._roll.ids, self._rows.tolist()
+        ids, rows = self._ids, self._rows.tolist()
         if len(self._left) == self._since:
             return [ids[row] or "" for row in rows]
         left = dict(reversed(self._left[self._since :]))  # the first to leave a row is the one who was meant
@@ -73,21 +74,6 @@ class Roll(Lined):
         self._columns: tuple[tuple[int, int, int], RollColumns] | None = None
         self._shapes: ShapeTable | None = None
         self.carried = Carried()  # what queues hold, from turn to turn
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Roll:
-        """The roll of a snapshot's queued jobs: the one state keeps, or made from values if that has moved on."""
-        columns = snapshot.columns
-        if isinstance(columns, Columns) and (kept := columns.roll.seen()) is not None:
-            return kept
-        roll = cls(snapshot.policy.order.reads_time)
-        for job in (*(run.job for run in snapshot.running), *(pending.job for pending in snapshot.pending)):
-            roll.profiles.number(job.profile)
-            roll.note(job)
-        jobs = [job for state in snapshot.queues for lane in state.lanes for job in lane.jobs]
-        for job in sorted(jobs, key=lambda job: (job.submit_ms, job.number, job.key)):
-            roll.add(job)
-        return roll
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -206,7 +192,7 @@ class Roll(Lined):
     def names_in(self, rows: Ints) -> Names:
         """The ids of the jobs in these rows, as they are now."""
         self.forget_leavers()
-        names = Names(rows, self, self._left)
+        names = Names(rows, self.ids, self._left)
         self._asked.append(ref(names))
         return names
 

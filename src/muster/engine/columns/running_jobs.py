@@ -13,16 +13,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine.books import bits_of
-from muster.engine.columns import Columns, Sight
-from muster.engine.grounds import Grounds
-from muster.engine.numbers import Numbers
-from muster.engine.roll import Roll
-from muster.engine.shapes import Ints
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.devices import bits_of
+from muster.engine.columns.fleet_index import Grounds
+from muster.engine.columns.numbering import Numbers
+from muster.engine.columns.queued_jobs import Roll
+from muster.engine.columns.sight import Sight
 from muster.model.fleet import Fleet
 from muster.model.jobs import NEVER_MS, Running
 from muster.model.names import name_mark
-from muster.model.snapshot import Snapshot
 
 QUEUE, PROFILE, CLUSTER, CLASS, PRIORITY, STARTED, END, EXPIRES, PROTECTED, SURPLUS, CAME, MARK = range(12)
 FIRST, MANY, COLUMNS = 12, 13, 14
@@ -224,17 +223,6 @@ class Runs:
         self._known: dict[Hashable, tuple[int, int, int, Any]] = {}
         self._pools: _Pools | None = None
         self._touched: list[int] = []  # rows whose pool is to be looked up
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, roll: Roll) -> Runs:
-        """The runs of a snapshot: those that state keeps, or made from values if they have moved on."""
-        columns = snapshot.columns
-        if isinstance(columns, Columns) and columns.roll.seen() is roll and (kept := columns.runs.seen()) is not None:
-            return kept
-        runs = cls(roll)
-        for run in snapshot.running:
-            runs.add(run)
-        return runs
 
     def fork(self, roll: Roll) -> Runs:
         """A copy that can go its own way, beside another roll."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muster.engine.grounds import Grounds, cells_of
+from muster.engine.columns.fleet_index import Grounds, cells_of
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile
 

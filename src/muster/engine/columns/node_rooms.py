@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from muster.engine.columns import Columns, Sight
-from muster.engine.grounds import Array, Grounds, Places, grounds_of
+from muster.engine.columns.fleet_index import Array, Grounds, Places, grounds_of
+from muster.engine.columns.sight import Sight
 from muster.engine.kernels import placing
 from muster.engine.kernels.placing import Cells
 from muster.model.jobs import Profile, Task
 from muster.model.made import MadeMapping
 from muster.model.nodes import Request, Room, emptied
 from muster.model.resources import Resources, counted
-from muster.model.snapshot import NodeState, Snapshot
+from muster.model.snapshot import NodeState
 
 _HALF = 31  # bits: sums of halves stay inside a word
 
@@ -78,13 +78,6 @@ class Floor:
         self._rooms, self._empties, self._held = rooms, empties, held
         # One number is read and written faster through a view than through its array.
         self._cells, self._empty_cells, self._held_cells = (_view(rows) for rows in (rooms, empties, held))
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Floor:
-        """The floor of a snapshot: the one state keeps, or made from values if that has moved on."""
-        columns = snapshot.columns
-        floor = columns.floor.seen() if isinstance(columns, Columns) else None
-        return cls.laid(grounds_of(snapshot.fleet), snapshot.nodes) if floor is None else floor
 
     @classmethod
     def laid(cls, grounds: Grounds, states: Mapping[str, NodeState]) -> Floor:

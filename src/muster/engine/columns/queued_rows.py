@@ -1,4 +1,4 @@
-"""Who stands in which lane: rows and lanes as jobs come and go. What a turn reads of them: roll.py.
+"""Who stands in which lane: rows and lanes as jobs come and go. What a turn reads of them: queued_jobs.py.
 
 One row per job. A lane links the rows of one queue with the same profile, class and priority, oldest first; where run
 times decide who comes first, of the same run time too, and always of the same service attained: so the first of a lane
@@ -13,11 +13,11 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from muster.engine.crowd import Crowd
-from muster.engine.known import asks_planner
-from muster.engine.numbers import Numbers
-from muster.engine.shapes import Ints
-from muster.engine.table import NONE, Table
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.bulk import Crowd
+from muster.engine.columns.known import asks_planner
+from muster.engine.columns.numbering import Numbers
+from muster.engine.columns.table import NONE, Table
 from muster.model.after import After
 from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.names import NameKey, name_key

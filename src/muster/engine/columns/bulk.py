@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from muster.engine.shapes import Ints
+from muster.engine.columns.arrays import Ints
 from muster.model.jobs import Job
 from muster.model.names import name_key
 

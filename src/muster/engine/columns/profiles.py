@@ -5,21 +5,21 @@ The table lives as long as its roll: a profile gets its row when it is first see
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from muster.engine.asks import Asks, asks_of
-from muster.engine.grounds import FLEETS, Grounds
-from muster.engine.numbers import Numbers
-from muster.engine.placement import never_fits
+from muster.engine.columns.arrays import Ints
+from muster.engine.columns.fleet_index import FLEETS, Grounds
+from muster.engine.columns.numbering import Numbers
+from muster.engine.columns.profile_cells import Asks, asks_of
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, least_usage_of
 from muster.model.resources import Resources, Weights
 
-Ints = npt.NDArray[np.int64]
+IsHopeless = Callable[[Fleet, Profile], bool]
+"""Whether a profile fits no cluster of a fleet even if it were empty."""
 
 _UNKNOWN = -1
 
@@ -90,25 +90,25 @@ class ShapeTable:
             self.least[number] = self.row(profile.least)
         self._known = size
 
-    def judge(self, fleet: Fleet, waiting_with: Ints, mix: int) -> bool:
-        """Work out who of those who wait fits no empty cluster; whether all do. It stays so as long as their mix does.
+    def judge(self, fleet: Fleet, waiting_with: Ints, mix: int, is_hopeless: IsHopeless) -> bool:
+        """Work out which profiles that wait fit no empty cluster; whether all do. It stays so as long as the mix does.
 
-        See muster.engine.lined.Lined.
+        The mix is muster.engine.columns.queued_rows.Lined.mix.
         """
         if fleet is not self._fleet:
             self._fleet, self._judged = fleet, None
             self.never_fits[:] = _UNKNOWN
         if self._judged is None or self._judged[0] != mix:
-            self._judged = (mix, self._do_all_fit(fleet, waiting_with[: self._known]))
+            self._judged = (mix, self._do_all_fit(fleet, waiting_with[: self._known], is_hopeless))
         return self._judged[1]
 
-    def _do_all_fit(self, fleet: Fleet, waiting: Ints) -> bool:
+    def _do_all_fit(self, fleet: Fleet, waiting: Ints, is_hopeless: IsHopeless) -> bool:
         in_question = waiting > 0
         in_question &= self.never_fits[: len(waiting)] != 0  # or they are known to fit
         if not np.count_nonzero(in_question):
             return True
         for number in (in_question & (self.never_fits[: len(waiting)] == _UNKNOWN)).nonzero()[0]:
-            self.never_fits[number] = never_fits(fleet, self.profiles.names[number]) is not None
+            self.never_fits[number] = is_hopeless(fleet, self.profiles.names[number])
         return not np.count_nonzero(self.never_fits[: len(waiting)][in_question])
 
     def asks_of(self, grounds: Grounds, *, listed: bool) -> Asks:

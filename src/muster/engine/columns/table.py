@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from muster.engine.shapes import Ints
+from muster.engine.columns.arrays import Ints
 
 NONE = -1
 _ROWS = 16  # at first

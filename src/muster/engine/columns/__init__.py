@@ -1,0 +1,1 @@
+"""What state keeps in columns, so that a turn walks no objects."""
