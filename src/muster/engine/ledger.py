@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,14 @@ from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
 
 
+class _Accounts(NamedTuple):
+    """What holdings are read from: the columns of a ledger, shares, and what profiles ask for."""
+
+    columns: Books
+    shares: Shares
+    shapes: ShapeTable
+
+
 class Holding:
     """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started.
 
@@ -31,18 +40,18 @@ class Holding:
     so that between two marks time alone puts nobody before another.
     """
 
-    __slots__ = ("_ledger", "budget_left", "number", "state")
+    __slots__ = ("_accounts", "budget_left", "number", "state")
 
-    def __init__(self, ledger: Ledger, state: QueueState, number: int) -> None:
-        self._ledger = ledger
+    def __init__(self, accounts: _Accounts, state: QueueState, number: int) -> None:
+        self._accounts = accounts
         self.state = state
         self.number = number
         budget = state.queue.excess_budget
         self.budget_left = None if budget is None else budget - state.charged
 
-    def on(self, ledger: Ledger) -> Holding:
-        """The same in another ledger."""
-        other = Holding(ledger, self.state, self.number)
+    def on(self, accounts: _Accounts) -> Holding:
+        """The same in the accounts of another ledger."""
+        other = Holding(accounts, self.state, self.number)
         other.budget_left = self.budget_left
         return other
 
@@ -59,62 +68,62 @@ class Holding:
     @property
     def entitled(self) -> int:
         """Its entitled share."""
-        return self._ledger.shares.entitled[self.state.queue.name]
+        return self._accounts.shares.entitled[self.state.queue.name]
 
     @property
     def nominal(self) -> int:
         """Its nominal share."""
-        return int(self._ledger.columns.nominal[self.number])
+        return int(self._accounts.columns.nominal[self.number])
 
     @property
     def flow(self) -> int:
         """What it has used lately, pending jobs included."""
-        return int(self._ledger.columns.flow[self.number])
+        return int(self._accounts.columns.flow[self.number])
 
     @property
     def usage(self) -> int:
         """What it uses, pending jobs included."""
-        return int(self._ledger.columns.usage[self.number])
+        return int(self._accounts.columns.usage[self.number])
 
     @property
     def started_usage(self) -> int:
         """What its started jobs use."""
-        return int(self._ledger.columns.started_usage[self.number])
+        return int(self._accounts.columns.started_usage[self.number])
 
     @property
     def started_flow(self) -> int:
         """What its started jobs have used lately."""
-        return int(self._ledger.columns.started_flow[self.number])
+        return int(self._accounts.columns.started_flow[self.number])
 
     @property
     def fixed_usage(self) -> int:
         """What its jobs without a lifetime use at their min."""
-        return int(self._ledger.columns.fixed_usage[self.number])
+        return int(self._accounts.columns.fixed_usage[self.number])
 
     @property
     def fixed_flow(self) -> int:
         """What those have used lately."""
-        return int(self._ledger.columns.fixed_flow[self.number])
+        return int(self._accounts.columns.fixed_flow[self.number])
 
     @property
     def fixed_limit(self) -> int:
         """How far that may go."""
-        return int(self._ledger.columns.fixed_limit[self.number])
+        return int(self._accounts.columns.fixed_limit[self.number])
 
     @property
     def starts(self) -> int:
         """How many of its jobs this turn has started."""
-        return int(self._ledger.columns.starts[self.number])
+        return int(self._accounts.columns.starts[self.number])
 
     @property
     def held(self) -> Resources:
         """What its started and pending jobs hold."""
-        return self._ledger.shapes.resources_of(self._ledger.columns.held[self.number])
+        return self._accounts.shapes.resources_of(self._accounts.columns.held[self.number])
 
     def started_of(self, resource: str) -> int:
         """How much of a resource its started jobs hold."""
-        place = self._ledger.shapes.resources.get(resource)
-        return 0 if place is None else int(self._ledger.columns.started[self.number, place])
+        place = self._accounts.shapes.resources.get(resource)
+        return 0 if place is None else int(self._accounts.columns.started[self.number, place])
 
     def flow_with(self, usage: int) -> int:
         """Flow if a job of this usage were admitted."""
@@ -128,24 +137,24 @@ class Holding:
 class Holdings(Mapping[str, Holding]):
     """What each queue holds, by name; made for those who are asked for."""
 
-    def __init__(self, ledger: Ledger, states: Sequence[QueueState], carried: Carried) -> None:
-        self._ledger = ledger
+    def __init__(self, accounts: _Accounts, states: Sequence[QueueState], carried: Carried) -> None:
+        self._accounts = accounts
         self._states = states
         self._place_of, self._numbers = carried.place_of, carried.numbers
         self._made: dict[str, Holding] = {}
 
-    def on(self, ledger: Ledger) -> Holdings:
-        """The same in another ledger."""
+    def on(self, accounts: _Accounts) -> Holdings:
+        """The same in the accounts of another ledger."""
         other = object.__new__(Holdings)
         other.__dict__.update(self.__dict__)
-        other._ledger, other._made = ledger, {name: holding.on(ledger) for name, holding in self._made.items()}
+        other._accounts, other._made = accounts, {name: holding.on(accounts) for name, holding in self._made.items()}
         return other
 
     def __getitem__(self, name: str) -> Holding:
         holding = self._made.get(name)
         if holding is None:
             place = self._place_of[name]
-            holding = self._made[name] = Holding(self._ledger, self._states[place], self._numbers[place])
+            holding = self._made[name] = Holding(self._accounts, self._states[place], self._numbers[place])
         return holding
 
     def __iter__(self) -> Iterator[str]:
@@ -187,7 +196,7 @@ class Ledger:
             or roll.asks_planner
             or bool(self.columns.user_asks_planner.any())
         )
-        self.queues = Holdings(self, snapshot.queues, roll.carried)
+        self.queues = Holdings(_Accounts(self.columns, shares, shapes), snapshot.queues, roll.carried)
         for pending in snapshot.pending:
             self.admit(pending.job, pending.charge)
             holding = self.queues[pending.job.queue]
@@ -200,7 +209,7 @@ class Ledger:
         other.__dict__.update(self.__dict__)
         other._evicted = set(self._evicted)
         other.columns = Books(*(column.copy() for column in self.columns))
-        other.queues = self.queues.on(other)
+        other.queues = self.queues.on(_Accounts(other.columns, self.shares, self.shapes))
         return other
 
     def become(self, other: Ledger) -> None:
