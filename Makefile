@@ -29,7 +29,7 @@ format: setup ## format the code and fix what the linter can fix
 bench: setup ## run the benchmarks, or the one called NAME
 	@$(BIN)/python -m bench $(NAME)
 
-evidence: ## run the experiments on public traces, or the one called E; goes on where it was stopped
+evidence: ## run the experiments on public traces, or the one called E (two hours on 2 cores); goes on where it was stopped
 	@scripts/setup evidence
 	@$(BIN)/python -m evidence $(E)
 

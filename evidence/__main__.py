@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import active_children
@@ -15,7 +15,7 @@ from multiprocessing import active_children
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evidence.experiment import Case, Experiment, Outcome
+from evidence.experiment import Case, Experiment, Outcome, timed
 from evidence.keeping import ROOT, Shelf
 from evidence.traces import MissingTrace
 
@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "E4": "evidence.e4_width",
     "E5": "evidence.e5_unequal",
 }
+_TOLD = 5  # slow cases
 REPORT = ROOT / "docs" / "evidence.md"
 INTRODUCTION = """# Evidence
 
@@ -45,6 +46,7 @@ def main() -> int:
         for name, _, part in asked:
             experiment: Experiment = import_module(EXPERIMENTS[name.upper()]).EXPERIMENT
             outcomes = all_outcomes(experiment, part)
+            print(what_is_slow(experiment.name, Shelf(experiment.name).times(outcomes)), file=sys.stderr)
             update(experiment, experiment.chapter(outcomes))
     except MissingTrace as err:
         print(err, file=sys.stderr)
@@ -63,16 +65,28 @@ def all_outcomes(experiment: Experiment, part: str = "") -> dict[str, Outcome]:
     columns = (TextColumn(experiment.name), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=len(outcomes) + len(left), completed=len(outcomes))
-        for key, outcome in _run(left):
-            shelf.put(key, outcome)
+        for key, (outcome, took_s) in _run(left):
+            shelf.put(key, outcome, took_s)
             outcomes[key] = outcome
             progress.update(task, advance=1, description=key)
     return outcomes
 
 
-def _run(cases: Sequence[Case]) -> Iterator[tuple[str, Outcome]]:
+def what_is_slow(name: str, times: Mapping[str, float]) -> str:
+    """What the cases of an experiment took together, and which took longest."""
+    slowest = sorted(times, key=lambda key: -times[key])[:_TOLD]
+    told = ", ".join(f"{key} {_clock(times[key])}" for key in slowest)
+    return f"{name}: {len(times)} cases took {_clock(sum(times.values()))} of CPU time; longest: {told or 'none'}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m {rest:02}s"
+
+
+def _run(cases: Sequence[Case]) -> Iterator[tuple[str, tuple[Outcome, float]]]:
     with ProcessPoolExecutor(max_workers=os.cpu_count(), max_tasks_per_child=1) as pool:
-        running = {pool.submit(case.work): case.key for case in cases}
+        running = {pool.submit(timed, case.work): case.key for case in cases}
         try:
             for done in as_completed(running):
                 yield running[done], done.result()

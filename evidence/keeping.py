@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,13 +54,18 @@ class Shelf:
         table = path.with_suffix(".parquet")
         return Outcome(facts=kept["facts"], table=pq.read_table(table).to_pydict() if table.exists() else {})
 
-    def put(self, key: str, outcome: Outcome) -> None:
-        """Keep it: the table first, so that what is there is whole."""
+    def times(self, keys: Iterable[str]) -> dict[str, float]:
+        """The seconds of CPU time that each of these cases took when it was run."""
+        paths = {key: self._path(key) for key in keys}
+        return {key: json.loads(path.read_text(encoding="utf-8"))["took_s"] for key, path in paths.items()}
+
+    def put(self, key: str, outcome: Outcome, took_s: float) -> None:
+        """Keep it, and what it took: the table first, so that what is there is whole."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         if outcome.table:
             pq.write_table(pa.table(dict(outcome.table)), path.with_suffix(".parquet"))
-        kept = {"sources": sources_of(self.experiment), "facts": dict(outcome.facts)}
+        kept = {"sources": sources_of(self.experiment), "took_s": round(took_s, 1), "facts": dict(outcome.facts)}
         fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(kept, indent=1), encoding="utf-8")
         fresh.replace(path)
