@@ -107,7 +107,9 @@ class Service:
         self.turns = Turns(
             self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons, recording
         )
-        self.recording = self.world.state.listener = recording
+        self.recording = recording
+        if recording is not None:
+            self.world.listen(recording)
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need

@@ -15,8 +15,8 @@ from muster.model.reasons import Reason
 from muster.sim.opaque import SimulatedClusters
 from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
-from muster.state.run import Moment, Run
-from muster.state.state import Listener, State
+from muster.state.run import Listener, Moment, Run
+from muster.state.state import State
 from muster.state.work import Work
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Simulation:
             opaque=opaque,
             rounds_ms=scenario.rounds_ms,
         )
+        self.run.listener = listener
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
@@ -148,10 +149,11 @@ def promised(waiting: Waiting) -> Estimate | None:
 
 
 def opened(scenario: Scenario, listener: Listener | None = None) -> State:
-    """The world before anything happens."""
+    """The world before anything happens. `listener` hears how it came to be."""
     state = State(scenario.policy)
-    state.listener = listener
     for event in _opening(scenario):
+        if listener is not None:
+            listener.happened(event, 0)
         state.apply(event, 0)
     return state
 
