@@ -1,7 +1,8 @@
-"""The time as the scheduler knows it."""
+"""The time, as the scheduler reckons with it and as objects write it."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from time import time
 
 
@@ -15,3 +16,8 @@ class Clock:
         """In ms since 1970."""
         self._now_ms = max(self._now_ms, int(time() * 1000))
         return self._now_ms
+
+
+def now() -> str:
+    """As a condition writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
