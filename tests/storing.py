@@ -1,15 +1,18 @@
 """Which classes of a source tree store which, read from the code: annotations, constructor calls, assignments.
 
-`stores(sources)` answers {class: {stored class: where}}. What is stored in a field is
+A field of a class stores
 
-* every class of the tree that the field's annotation names (`dict[str, Job]` stores Job; `Callable[[Job], int]` and
-  `type[Job]` store none),
-* and what is assigned to it: a parameter, a constructor call, the result of an annotated function, a field of another.
+* every class of the tree that its annotation names: `dict[str, Job]` stores Job; `type[Job]` and `ref[Job]` do not;
+* where the annotation leaves open what comes (a Protocol, a Callable, Any, a type variable), or names a base class,
+  or where there is none: what is assigned to it.
 
-An argument of a constructor call is followed into the field that keeps it. So `self.b = B(self)` is found where B takes a
-Protocol too, and where B is given `self.method`, a lambda or a `partial` that holds `self`.
+An argument of a constructor call is followed into the field that keeps it, so `self.b = B(self)` is found where B takes
+a Protocol too. A bound method stores its object; a lambda, a `partial` or an inner function what it reads from around
+it.
 
-This reads code, it does not run it. What it cannot resolve (values out of `Any`, generic results) counts as nothing.
+This reads code, it does not run it. What it cannot resolve counts as nothing: results of functions without a class of
+the tree in their annotation, what a `list[Any]` holds, what others call back with. A lazy sequence (`Made`) counts as
+what its field's annotation says.
 """
 
 from __future__ import annotations
@@ -17,32 +20,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Held = frozenset[str]
 """Full names of the classes that a value is, or holds."""
 
 NOTHING: Held = frozenset()
-_NO_STORE = {
-    "ref",
-    "WeakMethod",
-    "WeakSet",
-    "WeakValueDictionary",
-    "WeakKeyDictionary",
-    "Callable",
-    "type",
-    "Type",
-    "ClassVar",
-    "InitVar",
-    "Literal",
-}  # what is named inside of these is not kept
 _WEAK = {"ref", "proxy", "WeakMethod", "WeakSet", "WeakKeyDictionary", "WeakValueDictionary"}
-_SAME = {"values", "items", "get", "pop", "copy", "setdefault", "popitem", "popleft", "union", "result"}
+_NOT_KEPT = {*_WEAK, "Callable", "type", "Type", "ClassVar", "InitVar", "Literal"}  # what is named inside of these
+
+_HANDS_OUT = {"values", "items", "get", "pop", "copy", "setdefault", "popitem", "popleft", "union", "result"}
+"""Methods of containers that give what is in them."""
+
 _GATHERS = {
-    "partial", "tuple", "list", "set", "frozenset", "dict", "sorted", "reversed", "iter", "next", "min", "max", "replace",
-    "zip", "enumerate", "chain", "cast", "deque",
+    "cast", "chain", "deque", "dict", "enumerate", "frozenset", "iter", "list", "max", "min", "next", "partial",
+    "replace", "reversed", "set", "sorted", "tuple", "zip",
 }  # fmt: skip
+"""Functions whose result holds what they are given."""
 
 
 @dataclass(eq=False)
@@ -72,27 +66,21 @@ class Module:
     functions: dict[str, Function] = field(default_factory=dict)
 
 
-def stores(root: Path, *, callbacks: bool = True) -> dict[str, set[str]]:
-    """Which classes of the package at `root` each of its classes stores. `callbacks`: bound methods and closures count."""
-    return Reader(read(root), callbacks=callbacks).stores()
-
-
-def read(root: Path) -> dict[str, ast.Module]:
-    """The modules of the package at `root`, by full name."""
-    found = {}
-    for path in sorted(root.rglob("*.py")):
-        parts = [root.name, *path.relative_to(root).with_suffix("").parts]
-        if parts[-1] == "__init__":
-            parts.pop()
-        found[".".join(parts)] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
+def stored(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], Held]:
+    """The classes that each field of each class stores: by class and field, those that it inherits included."""
+    reader = Reader(trees)
+    return {
+        (name, attribute): held
+        for name in reader.classes
+        for of in reader.lineage(name)
+        for attribute, held in of.stored.items()
+    }
 
 
 class Reader:
     """Reads a tree again and again until nothing new is found."""
 
-    def __init__(self, trees: Mapping[str, ast.Module], *, callbacks: bool = True) -> None:
-        self._callbacks = callbacks
+    def __init__(self, trees: Mapping[str, ast.Module]) -> None:
         self.modules: dict[str, Module] = {}
         self._open: dict[int, bool] = {}
         self._named: dict[tuple[int, str], Held] = {}
@@ -107,7 +95,7 @@ class Reader:
             cls.bases = [base for base in bases if base in self.classes]
         for cls in self.classes.values():
             self._declare_fields(cls)
-        self._bodies = [self._body(*each) for each in self._functions()]
+        bodies = [Body(self, *each) for each in self._functions()]
         self._has_changed = True
         while self._has_changed:
             self._has_changed = False
@@ -115,15 +103,8 @@ class Reader:
                 for name, annotation in cls.declared.items():
                     held = cls.given.get(name, NOTHING) if name in cls.fields else NOTHING
                     self.note_stored(cls, name, held | self.annotated(cls.module, annotation, cls.name))
-            for body in self._bodies:
+            for body in bodies:
                 body.read()
-
-    def stores(self) -> dict[str, set[str]]:
-        """{class: classes that it stores}, what it inherits included."""
-        return {
-            name: {held for of in self.lineage(name) for attribute in of.stored.values() for held in attribute}
-            for name in self.classes
-        }
 
     # -- names -----------------------------------------------------------------------------------------
 
@@ -217,7 +198,7 @@ class Reader:
             if having:
                 found |= returned
             elif elements:
-                found |= self._all(self.annotated(of.module, each, holder) for of, each in elements)
+                found |= _all(self.annotated(of.module, each, holder) for of, each in elements)
             else:
                 found.add(holder)
         return frozenset(found)
@@ -246,7 +227,8 @@ class Reader:
             full = self.modules[holder].names[name]
         return full
 
-    def _function(self, full: str) -> tuple[Module, Function] | None:
+    def function(self, full: str) -> tuple[Module, Function] | None:
+        """The function of a full name, and where it is."""
         holder, _, name = full.rpartition(".")
         module = self.modules.get(holder)
         return None if module is None or name not in module.functions else (module, module.functions[name])
@@ -301,20 +283,16 @@ class Reader:
                 return NOTHING
             case ast.Subscript(value=value, slice=inside):
                 name = ast.unparse(value).rpartition(".")[2]
-                if name in _NO_STORE:
+                if name in _NOT_KEPT:
                     return NOTHING
                 if name == "Annotated" and isinstance(inside, ast.Tuple):
                     return self.annotated(module, inside.elts[0], owner, seen)
                 return self.annotated(module, value, owner, seen) | self.annotated(module, inside, owner, seen)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return self._all(self.annotated(module, each, owner, seen) for each in elts)
+                return _all(self.annotated(module, each, owner, seen) for each in elts)
             case ast.BinOp(left=left, right=right):
                 return self.annotated(module, left, owner, seen) | self.annotated(module, right, owner, seen)
         return NOTHING
-
-    @staticmethod
-    def _all(sets: Iterable[Held]) -> Held:
-        return frozenset().union(*sets)
 
     # -- code ------------------------------------------------------------------------------------------
 
@@ -327,9 +305,6 @@ class Reader:
             for each in cls.node.body:
                 if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                     yield cls.module, cls, each
-
-    def _body(self, module: Module, cls: Class | None, node: Function) -> Body:
-        return Body(self, module, cls, node)
 
     def note_stored(self, cls: Class, attribute: str, held: Held) -> None:
         """An attribute of a class holds these."""
@@ -351,10 +326,8 @@ class Reader:
         """A constructor is called with these, by place or by name."""
         for of in self.lineage(name):
             if "__init__" in of.methods:
-                names = [
-                    arg.arg for arg in [*of.methods["__init__"].args.posonlyargs, *of.methods["__init__"].args.args]
-                ]
-                names = names[1:]
+                takes = of.methods["__init__"].args
+                names = [arg.arg for arg in [*takes.posonlyargs, *takes.args]][1:]
                 break
         else:
             of = self.classes[name]
@@ -377,7 +350,7 @@ class Reader:
                 else:
                     continue
                 break
-        return self._all(found) if found else None
+        return _all(found) if found else None
 
     def method(self, holders: Held, name: str) -> tuple[Held, Held]:
         """The holders that have a method of that name, and what it returns."""
@@ -390,10 +363,9 @@ class Reader:
                     break
         return frozenset(having), returned
 
-    @property
-    def counts_callbacks(self) -> bool:
-        """Whether bound methods and closures count."""
-        return self._callbacks
+
+def _all(sets: Iterable[Held]) -> Held:
+    return NOTHING.union(*sets)
 
 
 def _is_property(function: Function) -> bool:
@@ -520,19 +492,19 @@ class Body:
                 if found is not None:
                     return found
                 having, _ = reader.method(holders, attribute)  # a bound method holds its object
-                return having if reader.counts_callbacks else NOTHING
+                return having
             case ast.Call():
                 return self._result(node)
             case ast.IfExp(body=body, orelse=orelse):
                 return self.held(body) | self.held(orelse)
             case ast.BoolOp(values=values):
-                return reader._all(self.held(it) for it in values)
+                return _all(self.held(it) for it in values)
             case ast.BinOp(left=left, right=right):
                 return self.held(left) | self.held(right)
             case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
-                return reader._all(self.held(it) for it in elts)
+                return _all(self.held(it) for it in elts)
             case ast.Dict(keys=keys, values=values):
-                return reader._all(self.held(it) for it in [*keys, *values] if it is not None)
+                return _all(self.held(it) for it in [*keys, *values] if it is not None)
             case ast.Subscript(value=value):
                 return reader.made_of(self.held(value))
             case ast.Starred(value=value) | ast.Await(value=value):
@@ -552,15 +524,13 @@ class Body:
     def _comprehended(self, elements: Sequence[ast.expr], generators: Sequence[ast.comprehension]) -> Held:
         for each in generators:
             self._put(each.target, self._reader.made_of(self.held(each.iter)))
-        return self._reader._all(self.held(it) for it in elements)
+        return _all(self.held(it) for it in elements)
 
     def _captured(self, node: ast.Lambda | Function) -> Held:
         """What a closure keeps: the local names that it reads from around it."""
-        if not self._reader.counts_callbacks:
-            return NOTHING
         own = {arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
         read = {it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)}
-        return self._reader._all(self.locals.get(name, NOTHING) for name in read - own)
+        return _all(self.locals.get(name, NOTHING) for name in read - own)
 
     def _result(self, node: ast.Call) -> Held:
         reader, callee = self._reader, node.func
@@ -574,7 +544,7 @@ class Body:
             full = reader.resolve(self._module, callee)
             if full in reader.classes:
                 return frozenset([full])
-            function = reader._function(full)
+            function = reader.function(full)
             if function is not None:
                 return reader.annotated(function[0], function[1].returns)
             holder, _, name = full.rpartition(".")
@@ -587,10 +557,10 @@ class Body:
             having, returned = reader.method(holders, callee.attr)
             if having:
                 return returned
-            if callee.attr in _SAME:
-                return reader.made_of(holders) | (reader._all(self.held(it) for it in node.args[1:]))
+            if callee.attr in _HANDS_OUT:
+                return reader.made_of(holders) | (_all(self.held(it) for it in node.args[1:]))
         if last in _GATHERS:
-            return reader._all(self.held(it) for it in every)
+            return _all(self.held(it) for it in every)
         return NOTHING
 
 
