@@ -3,7 +3,7 @@
 A field of a class stores
 
 * every class of the tree that its annotation names: `dict[str, Job]` stores Job; `type[Job]` and `ref[Job]` do not;
-* where the annotation leaves open what comes (a Protocol, a Callable, Any, a type variable), or names a base class,
+* where the annotation leaves open what comes (a Callable, Any, a type variable), or names a base class or a Protocol,
   or where there is none: what is assigned to it.
 
 An argument of a constructor call is followed into the field that keeps it, so `self.b = B(self)` is found where B takes
@@ -12,7 +12,8 @@ it.
 
 This reads code, it does not run it. What it cannot resolve counts as nothing: results of functions without a class of
 the tree in their annotation, what a `list[Any]` holds, what others call back with. A lazy sequence (`Made`) counts as
-what its field's annotation says.
+what its field's annotation says. A field of a Protocol stores every class that has its methods; but where the class
+itself has them too, as forms that are made of forms, what it stores is a tree.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def stored(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], Held]:
     """The classes that each field of each class stores: by class and field, those that it inherits included."""
     reader = Reader(trees)
     return {
-        (name, attribute): held
+        (name, attribute): held - reader.like(name, held)
         for name in reader.classes
         for of in reader.lineage(name)
         for attribute, held in of.stored.items()
@@ -84,6 +85,7 @@ class Reader:
         self.modules: dict[str, Module] = {}
         self._open: dict[int, bool] = {}
         self._named: dict[tuple[int, str], Held] = {}
+        self._implementing: dict[str, Held] = {}
         self._lineages: dict[str, list[Class]] = {}
         self.classes: dict[str, Class] = {}
         for name, tree in trees.items():
@@ -247,6 +249,25 @@ class Reader:
         self._lineages[name] = found
         return found
 
+    def like(self, name: str, held: Held) -> Held:
+        """Those of `held` that are there as what this class is too, by a protocol: parts of a tree."""
+        protocols = [it for it in held if self.is_protocol(it)]
+        return _all(self.implementing(it) for it in protocols if name in self.implementing(it))
+
+    def implementing(self, name: str) -> Held:
+        """The classes that have all that a protocol asks for; none for one that asks for nothing."""
+        if name not in self._implementing:
+            asked = {it for of in self.lineage(name) for it in (*of.methods, *of.declared) if not it.startswith("__")}
+            self._implementing[name] = frozenset(
+                other
+                for other in self.classes
+                if asked and not self.is_protocol(other) and asked <= self._members(other)
+            )
+        return self._implementing[name]
+
+    def _members(self, name: str) -> set[str]:
+        return {it for of in self.lineage(name) for it in (*of.methods, *of.declared, *of.fields)}
+
     def is_protocol(self, name: str) -> bool:
         """Whether a class only says what others can do."""
         cls = self.classes[name]
@@ -275,7 +296,7 @@ class Reader:
             case ast.Name() | ast.Attribute():
                 full = self.resolve(module, node)
                 if full in self.classes:
-                    return frozenset([full])
+                    return frozenset([full]) | (self.implementing(full) if self.is_protocol(full) else NOTHING)
                 holder, _, name = full.rpartition(".")
                 other = self.modules.get(holder)
                 if other is not None and name in other.aliases and full not in seen:
