@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from muster.cli.remote.changing import pairs
 from muster.cli.remote.following import as_line
 from muster.cli.remote.granting import rights_of
-from muster.cli.remote.options import Format
 from muster.cli.remote.submitting import split_at_dashes
 from muster.cli.remote.tables import Column, age, as_lines, as_yaml, clean
+from muster.cli.remote.where import Format
 from muster.sdk.shapes import Event
 
 

@@ -111,8 +111,7 @@ def test_what_a_server_that_has_forgotten_the_agent_was_told_is_said_again_with_
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             machines = Waiting([], seconds=0, ledger=AttemptLedger(None))
             host, port = server.sockets[0].getsockname()
-            machines.caller = Caller(f"http://{host}:{port}", "token", "lab", machines)
-            calling = asyncio.ensure_future(machines.caller.run())
+            calling = asyncio.ensure_future(Caller(f"http://{host}:{port}", "token", "lab", machines).run())
             heard = [await asyncio.wait_for(calls.get(), PATIENCE_S)]
             machines.stop([Stop(job="j", attempt=1, reason="cancelled")])  # ends at once
             heard += [await asyncio.wait_for(calls.get(), PATIENCE_S) for _ in range(2)]

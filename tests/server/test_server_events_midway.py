@@ -20,9 +20,9 @@ from muster.server.access import Who
 from muster.server.api import events as paging
 from muster.server.api.app import application
 from muster.server.finding import queue_thing
+from muster.server.news import News
 from muster.server.service import Service
 from muster.server.tail import Tail
-from muster.server.turns import News
 from muster.store.errors import StoreDown
 from muster.store.rows import EventRow
 from muster.store.store import Store

@@ -21,8 +21,8 @@ from muster.model.queues import Queue
 from muster.model.resources import MICRO, Resources, parse_amount
 from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.news import Heard, News
 from muster.server.service import Limits, Service
-from muster.server.turns import Heard, News
 from muster.state import lining
 from muster.store.store import Store
 

@@ -132,7 +132,7 @@ def recorded(folder: Path, most_bytes: int, turns: int) -> Recording:
     """So many turns with a job each, recorded."""
     world = a_world(over_share=None).with_node("n", cpu=4).with_queues("a")
     recording = Recording(folder, most_bytes)
-    world.state.listener = recording
+    world.run.listener = recording
     for number in range(turns):
         world.at(seconds=number)
         recording.begin_turn(world.state)
@@ -163,7 +163,7 @@ def test_a_folder_that_is_gone_keeps_nobody_from_deciding_and_is_used_again_once
     folder = tmp_path / "record"
     world = a_world(over_share=None).with_node("n", cpu=4).with_queues("a")
     recording = Recording(folder, 1 << 20)
-    world.state.listener = recording
+    world.run.listener = recording
 
     def turn(number: int) -> list[str]:
         world.at(seconds=number)

@@ -21,8 +21,8 @@ from muster.model.resources import GIB, GPU, MICRO, Resources
 from muster.sdk.client import Client
 from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.news import Heard, News
 from muster.server.service import Service
-from muster.server.turns import Heard, News
 from muster.server.usage import MOST_WIDTHS, WASTED, Sum, held_between, used, widened, widths_at_start
 from muster.store.store import Store
 

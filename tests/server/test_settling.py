@@ -17,8 +17,8 @@ from muster.model.queues import Queue
 from muster.model.resources import Resources, parse_amount
 from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.news import News
 from muster.server.service import Service
-from muster.server.turns import News
 from muster.store.batch import Batch
 from muster.store.errors import BadBatch, StoreDown
 from muster.store.rows import Thing

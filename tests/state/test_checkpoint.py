@@ -31,7 +31,7 @@ def recorded_from(scenario: Scenario, at_ms: int) -> bytes | None:
             recorder = Recorder(file, scenario.policy)
             for when_ms, event in checkpoint(simulation.state):
                 recorder.happened(event, when_ms)
-            simulation.state.listener = recorder
+            simulation.run.listener = recorder
     if recorder is None:
         return None
     recorder.close()

@@ -65,7 +65,7 @@ def a_record(*, with_facts: bool = True) -> bytes:
     world = a_world()
     file = io.BytesIO()
     with Recorder(file, world.state.policy, with_facts=with_facts) as recorder:
-        world.state.listener = recorder
+        world.run.listener = recorder
         world.with_node(cpu=2).with_queues("a")
         world.with_jobs(a_job("a").cpu(2).lasts(seconds=10), a_job("a").cpu(2).lasts(seconds=5))
         world.turn()
@@ -388,7 +388,7 @@ def test_a_recorder_that_is_interrupted_leaves_a_whole_record_of_the_turns_befor
 
     def interrupted() -> None:
         with Recorder(file, world.state.policy) as recorder:
-            world.state.listener = recorder
+            world.run.listener = recorder
             world.with_node(cpu=2).with_jobs(a_job("a").cpu(2))
             world.turn()
             world.with_jobs(a_job("a").cpu(1))
@@ -415,7 +415,7 @@ def test_a_fork_is_not_recorded() -> None:
 
         def decided(self, snapshot: Any, plan: Any) -> None: ...
 
-    world.state.listener = Ear()
+    world.run.listener = Ear()
     world.state.fork().apply(ev.JobSubmitted(job=a_job("a").cpu(1).built(0, 0).job), 0)
 
     assert heard == []

@@ -28,8 +28,25 @@ _answer = msgspec.json.Decoder(Answer)
 _encode = msgspec.json.Encoder().encode
 
 
+class Untold:
+    """What became of attempts and the server is still to be told: of each the latest only."""
+
+    def __init__(self) -> None:
+        self.reports: dict[tuple[str, int], Report] = {}
+        self.news = asyncio.Event()
+
+    def tell(self, report: Report) -> None:
+        """Something became of an attempt."""
+        self.reports[report.job, report.attempt] = report
+        self.news.set()
+
+
 class Machines(Protocol):
     """What an agent does its work with."""
+
+    @property
+    def untold(self) -> Untold:
+        """What there is to say."""
 
     def nodes(self) -> list[NodeReport]:
         """All nodes as they are."""
@@ -67,15 +84,9 @@ class Caller:
         self._session = secrets.token_hex(8)
         self._got = 0
         self._number = 0  # of the last call
-        self._reports: dict[tuple[str, int], Report] = {}
+        self._untold = machines.untold
         self._unheard: dict[int, list[Report]] = {}  # by call: what the server knows, but may forget yet
         self._pieces: list[Piece] = []
-        self._news = asyncio.Event()
-
-    def tell(self, report: Report) -> None:
-        """Something became of an attempt; only the latest is told."""
-        self._reports[report.job, report.attempt] = report
-        self._news.set()
 
     async def run(self, on_connect: Callable[[], None] = lambda: None) -> None:
         """Call in until cancelled."""
@@ -104,11 +115,11 @@ class Caller:
     async def _call(self, client: httpx2.AsyncClient, *, hello: bool) -> Answer:
         """Say what there is to say, and hear what to do."""
         if hello:
-            self._reports = {(report.job, report.attempt): report for report in self._machines.has()}
+            self._untold.reports = {(report.job, report.attempt): report for report in self._machines.has()}
             self._unheard.clear()
-        self._news.clear()
+        self._untold.news.clear()
         self._machines.settle()
-        saying = dict(self._reports)
+        saying = dict(self._untold.reports)
         self._number += 1
         call = Call(
             session=self._session,
@@ -123,7 +134,7 @@ class Caller:
         asked = asyncio.ensure_future(client.post(self._url, content=_encode(call), headers=self._headers))
         asked.add_done_callback(_hear_of_trouble)
         if not saying and not hello and not self._pieces:  # nothing to say: whatever comes up meanwhile ends the wait
-            news = asyncio.ensure_future(self._news.wait())
+            news = asyncio.ensure_future(self._untold.news.wait())
             try:
                 await asyncio.wait({asked, news}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -140,8 +151,8 @@ class Caller:
         if answer.again:
             return answer
         for key, report in saying.items():
-            if self._reports.get(key) is report:
-                del self._reports[key]
+            if self._untold.reports.get(key) is report:
+                del self._untold.reports[key]
         self._unheard[self._number] = list(saying.values())
         self._forget_until(self._number if answer.heard < 0 else answer.heard)
         self._got = answer.number

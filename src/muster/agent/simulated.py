@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from muster.agent.calling import Caller
+from muster.agent.calling import Untold
 from muster.agent.protocol import Lease, NodeReport, Piece, Read, Report, Result, Stop
 
 _encode = msgspec.json.Encoder().encode
@@ -88,7 +88,7 @@ class Simulated:
         self._ledger = ledger
         self._begun = ledger.begun()
         self._here: dict[Key, Attempt] = {}
-        self.caller: Caller | None = None
+        self.untold = Untold()
         for key, result in ledger.untold().items():
             if not result:  # what ran when the agent went down is gone
                 ledger.note("ended", key, "lost")
@@ -165,8 +165,7 @@ class Simulated:
         self._say(key)
 
     def _say(self, key: Key) -> None:
-        if self.caller is not None:
-            self.caller.tell(self._here[key].report)
+        self.untold.tell(self._here[key].report)
 
 
 def _ended(key: Key, result: str) -> Report:

@@ -59,8 +59,7 @@ def run_simulated(agent: AgentOf, *, nodes: str, seconds: float, ledger: str | N
     async def life(caller_of: CallerOf, greeting: str) -> None:
         written = Ledger(Path(ledger) if ledger else None)
         machines = Simulated(made_up(count, amounts, agent.cluster), seconds=seconds, ledger=written)
-        machines.caller = caller_of(machines)
-        await _until_told(machines.caller, greeting)
+        await _until_told(caller_of(machines), greeting)
 
     return run_agent(agent, life)
 

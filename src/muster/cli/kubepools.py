@@ -10,7 +10,7 @@ from rich.console import Console
 
 from muster.cli.ending import BAD_INPUT, ending_well
 from muster.cli.remote.asking import FAILED, UNREACHABLE, as_body, print_plain
-from muster.cli.remote.options import Format, Where
+from muster.cli.remote.where import Format, Where
 from muster.kubernetes.access import access_here
 from muster.kubernetes.client import Client
 from muster.kubernetes.errors import KubernetesError, NotFound, Unreachable

@@ -28,7 +28,7 @@ from muster.sim.table import show
 from muster.sim.traces.choices import OPTIONS
 from muster.state.pools import told
 from muster.state.record import Recorder
-from muster.state.state import Listener
+from muster.state.run import Listener
 
 SHOW_PROGRESS_FROM = 500  # jobs
 BAR_STEPS = 1000

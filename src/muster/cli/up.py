@@ -78,7 +78,7 @@ def begin(url: str, service: Service, agent: Agent) -> None:
     from muster.model.queues import Queue
     from muster.sdk.contexts import Context, contexts_path, read_contexts, write_contexts
     from muster.server.finding import queue_thing
-    from muster.server.turns import News
+    from muster.server.news import News
 
     if not service.queue_names():
         queue = Queue(name=QUEUE)

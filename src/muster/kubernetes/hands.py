@@ -17,12 +17,12 @@ from typing import Any
 
 from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.client import STRATEGIC_PATCH, Client
+from muster.kubernetes.clock import now
 from muster.kubernetes.disruptions import BY_US, GIVES_WAY
 from muster.kubernetes.errors import BudgetForbids, Conflict, KubernetesError, NotFound, Refused, Unreachable
 from muster.kubernetes.kinds import CLAIMS, PODS
 from muster.kubernetes.orders import Bind, Eviction, Orders, Selection
 from muster.kubernetes.storage import SELECTED_NODE
-from muster.kubernetes.telling import now
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from time import monotonic, time
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.batches import Member
 from muster.kubernetes.cache import Cache, Change
 from muster.kubernetes.client import Client
+from muster.kubernetes.clock import Clock
 from muster.kubernetes.election import Election, LeadLost
 from muster.kubernetes.errors import KubernetesError, NotFound
 from muster.kubernetes.hands import Hands
@@ -54,19 +55,14 @@ class Scheduler:
 
     def __init__(self, client: Client, election: Election, policy: Policy, identity: str) -> None:
         self._client, self._election, self._policy = client, election, policy
-        self._now_ms = 0
+        self._clock = Clock()
         self._news, self._told_to_end = asyncio.Event(), asyncio.Event()
         self._heard: list[Callable[[], None]] = []  # what the next turn begins with
         self._is_untold, self._tell_at = False, 0.0
         self.world = World(policy)
-        self._hands = Hands(client, self.now_ms, election.is_leading, self._settled)
+        self._hands = Hands(client, self._clock.now_ms, election.is_leading, self._settled)
         self._statuses = Statuses(client, self._news.set)
-        self._teller = Teller(client, self.now_ms, self._hands.is_busy, identity)
-
-    def now_ms(self) -> int:
-        """The time, which never goes back."""
-        self._now_ms = max(self._now_ms, int(time() * 1000))
-        return self._now_ms
+        self._teller = Teller(client, self._clock.now_ms, self._hands.is_busy, identity)
 
     def stop(self) -> None:
         """Have `run` end: what is under way is finished, and the lease given back."""
@@ -157,7 +153,7 @@ class Scheduler:
         """One turn after what was heard; and, if it is time for that, why pods wait and how pools stand."""
         for hear in heard:
             hear()
-        self.world.take_turn(self.now_ms(), lambda orders: loop.call_soon_threadsafe(self._carry_out, orders))
+        self.world.take_turn(self._clock.now_ms(), lambda orders: loop.call_soon_threadsafe(self._carry_out, orders))
         if not tells:
             return [], {}
         return list(verdicts(self.world)), self._how_pools_stand()
@@ -167,8 +163,8 @@ class Scheduler:
 
     async def _quiet(self, last: float) -> None:
         """Until there is something to decide on or to tell; what comes shortly after is decided together with it."""
-        due_ms = self.now_ms() if self._heard else self.world.next_ms()
-        waits_s = [] if due_ms is None else [(due_ms - self.now_ms()) / 1000]
+        due_ms = self._clock.now_ms() if self._heard else self.world.next_ms()
+        waits_s = [] if due_ms is None else [(due_ms - self._clock.now_ms()) / 1000]
         waits_s += [self._tell_at - monotonic()] if self._is_untold else []
         try:
             async with asyncio.timeout(max(min(waits_s), 0) if waits_s else None):
@@ -196,7 +192,7 @@ class Scheduler:
                 note += f", borrowed from pool {called(order.lender)}"
             self._teller.note(Happened(order.key, order.uid, "Scheduled", note, "Binding"))
         else:
-            self._hear(partial(self.world.refuse, order, self.now_ms()))
+            self._hear(partial(self.world.refuse, order, self._clock.now_ms()))
 
     def _carry_out(self, orders: Orders) -> None:
         self._hands.carry_out(orders)

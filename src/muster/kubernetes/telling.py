@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from muster.kubernetes.batches import Member
 from muster.kubernetes.client import STRATEGIC_PATCH, Client
+from muster.kubernetes.clock import now
 from muster.kubernetes.errors import AlreadyExists, KubernetesError, NotFound
 from muster.kubernetes.kinds import PODS, Kind
 from muster.kubernetes.objects import Key, Meta, Pod, Read
@@ -205,11 +206,6 @@ def _condition(pod: Pod) -> tuple[Said, int] | None:
         if condition.type == "PodScheduled" and condition.status == "False":
             return Said(condition.reason, condition.message), 0
     return None
-
-
-def now() -> str:
-    """As a condition writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _micro() -> str:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from muster.agent.calling import Caller
+from muster.agent.calling import Untold
 from muster.agent.protocol import Lease, NodeReport, Piece, Read, Report, Stop
 from muster.local import records, sheets
 from muster.local.attempts import SHUT_DOWN, Attempt, Means
@@ -59,13 +59,13 @@ class Local:
         self._ports: set[int] = set()
         self._empty = asyncio.Event()
         self._is_closing = False
-        self.caller: Caller | None = None
+        self.untold = Untold()
         self._means = Means(
             launcher=Launcher(self._watched, self._ended),
             workdir=workdir or os.getcwd(),
             gpus={part.name: part.machine.gpus for part in nodes},
             groups=groups,
-            tell=self._say,
+            untold=self.untold,
         )
         self._recall()
 
@@ -125,7 +125,7 @@ class Local:
         name = records.folder_name(lease.job, lease.attempt)
         before = sheets.load_report(self._over / name)
         if before is not None:
-            self._say(before)
+            self.untold.tell(before)
             return None
         path = self._live / name
         path.mkdir(mode=0o700)
@@ -140,9 +140,9 @@ class Local:
         for stop in stops:
             attempt = self._attempts.get((stop.job, stop.attempt))
             if attempt is None:
-                self._say(Report(job=stop.job, attempt=stop.attempt, stage="ended", result="stopped"))
+                self.untold.tell(Report(job=stop.job, attempt=stop.attempt, stage="ended", result="stopped"))
             elif attempt.report is not None:
-                self._say(attempt.report)
+                self.untold.tell(attempt.report)
             else:
                 attempt.stop("asked", stop.reason)
                 self._waiting.pop((stop.job, stop.attempt), None)
@@ -236,11 +236,7 @@ class Local:
         self._to_say.discard(key)
         attempt = self._attempts.get(key)
         if attempt is not None and attempt.report is None:
-            self._say(attempt.now())
-
-    def _say(self, report: Report) -> None:
-        if self.caller is not None:
-            self.caller.tell(report)
+            self.untold.tell(attempt.now())
 
     def _port(self) -> int:
         """A port that is free, and that no other task was given."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from muster.agent.calling import Untold
 from muster.agent.protocol import Report, TaskReport
 from muster.local import records, sheets
 from muster.local.environment import mark, variables, world
@@ -40,7 +41,7 @@ class Means:
     workdir: str
     gpus: Mapping[str, tuple[str, ...]]  # of each node
     groups: Group | None  # where control groups can be made
-    tell: Callable[[Report], None]
+    untold: Untold
 
 
 @dataclass(slots=True)
@@ -219,7 +220,7 @@ class Attempt:
         if self._is_gone() and (found is not None or self.stopping is not None):
             self._close(found)
         elif found is None and {seen.task.folder for seen in failed(list(self._seen()))} - self.told_failed:
-            self.means.tell(self.now())
+            self.means.untold.tell(self.now())
 
     def _verdict(self) -> Verdict | None:
         return verdict(self.sheet, list(self._seen())) if self.is_begun else None
@@ -252,7 +253,7 @@ class Attempt:
             exit_code=found.exit_code,
         )
         records.write(str(self.folder), sheets.REPORT, msgspec.to_builtins(self.report))
-        self.means.tell(self.report)
+        self.means.untold.tell(self.report)
 
     def now(self) -> Report:
         """What there is to tell of it. Of failed tasks only while it goes on without them: else its end says it all."""

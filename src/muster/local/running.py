@@ -39,7 +39,7 @@ async def run(wanted: Wanted, caller_of: CallerOf, greeting: str) -> None:
     """
     place = find_place(place_name(wanted.folder), mounted(), own_groups())
     machine = Local(wanted.folder, parts(this_machine(), wanted.nodes, host_name()), groups=place, keep_s=wanted.keep_s)
-    machine.caller = caller = caller_of(machine)
+    caller = caller_of(machine)
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -60,6 +60,7 @@ class Fleet:
         "_open",
         "_parts",
         "_pool_of",
+        "_whole",
         "allocatable",
         "closed",
         "clusters",
@@ -68,7 +69,6 @@ class Fleet:
         "pool",
         "pools",
         "preempts_in",
-        "whole",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class Fleet:
         where: Callable[[Node], str] = attrgetter("cluster"),
     ) -> None:
         self.pool = pool
-        self.whole = whole or self
+        self._whole = whole  # None: this is it
         self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
         self._homes: dict[Profile, str] = {}
         self._parts: dict[str, Fleet] | None = None
@@ -132,9 +132,16 @@ class Fleet:
     @property
     def parts(self) -> Mapping[str, Fleet]:
         """The nodes of each pool by its name, the default pool first; of a cluster, those pools that it has."""
+        if not self.pools:
+            return {self.pool.name: self}
         if self._parts is None:
-            self._parts = self._divided() if self.pools else {self.pool.name: self}
+            self._parts = self._divided()
         return self._parts
+
+    @property
+    def whole(self) -> Fleet:
+        """The fleet that this one is a part of, or this one."""
+        return self if self._whole is None else self._whole
 
     def _divided(self) -> dict[str, Fleet]:
         nodes: dict[str, list[Node]] = {DEFAULT_POOL: [], **{name: [] for name in self.pools}}

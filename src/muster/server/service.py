@@ -14,8 +14,6 @@ from dataclasses import replace
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from muster.documents.jobs.known import Known
-from muster.documents.jobs.requests import JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost, as_document
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
@@ -32,12 +30,14 @@ from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.logs import Logs
 from muster.server.naming import Names
+from muster.server.news import News
 from muster.server.reasons import Reasons
 from muster.server.recording import Recording
 from muster.server.room import Full, Room
 from muster.server.specs import Specs
+from muster.server.submissions import Submissions, check_rights
 from muster.server.trying import Trials
-from muster.server.turns import News, Turns
+from muster.server.turns import Turns
 from muster.server.unfinished import reader_of_kept
 from muster.server.world import Found, World, ids_of, restored, with_past
 from muster.store.batch import Batch
@@ -100,14 +100,16 @@ class Service:
         self.world: World = restored(policy, found)
         self.reasons = Reasons(self.world, store, keep_ms=limits.keep_ms)
         self.answers = Answers(self.world, self.reasons, clock)
-        self._reader = JobReader(self.known())
+        self._submissions = Submissions(self.world, self.classes, levels, policy.cores_per_gpu)
         self._names = Names()
-        self.trials = Trials(self)
+        self.trials = Trials(self.world, self._submissions, self.classes, levels, clock)
         self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
         self.turns = Turns(
             self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons, recording
         )
-        self.recording = self.world.state.listener = recording
+        self.recording = recording
+        if recording is not None:
+            self.world.listen(recording)
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
@@ -174,18 +176,6 @@ class Service:
 
     # -- what there is -------------------------------------------------------------------------------------
 
-    def known(self) -> Known:
-        """What a job may name here."""
-        return Known(
-            queues=self.world.queues,
-            clusters=dict(self.world.clusters),
-            classes=dict(self.classes),
-            levels=self.levels,
-            cores_per_gpu=self.policy.cores_per_gpu,
-            where="this server",
-            holds_jobs=True,
-        )
-
     def queue_names(self) -> frozenset[str]:
         """All queues."""
         return self.world.queues
@@ -198,11 +188,11 @@ class Service:
         Raises DocumentError when anything is wrong with any of them, Full when a queue has no room; then none is taken.
         """
         self._refuse_if_full(decoded, who, key)
-        specs = [one for spec in self.reader().read(decoded) for one in spec.each()]
+        specs = self._submissions.read(decoded)
         if len(specs) > self.limits.most_jobs:
             message = f"{len(specs)} jobs are not allowed: at most {self.limits.most_jobs} in one request"
             raise DocumentError((Problem("jobs", 0, message),))
-        self.check_rights(specs, who)
+        check_rights(specs, who)
         keys = [f"{key}/{place}" for place in range(len(specs))] if key else []
         if keys and self._came_before(key) and (known := self._submitted_before(keys, specs)):
             return known
@@ -237,23 +227,6 @@ class Service:
     def _came_before(self, key: str) -> bool:
         """Whether a submission with this key was taken in: all of its jobs or none."""
         return bool(self.store.ids_of_clients([f"{key}/0"]))
-
-    def reader(self) -> JobReader:
-        """Reads jobs: the reader of before, which remembers what it read, unless something it goes by has changed."""
-        known = self.known()
-        if not self._reader.knows(known):
-            self._reader = JobReader(known)
-        return self._reader
-
-    def check_rights(self, specs: Sequence[JobSpec], who: Who) -> None:
-        """Refuse jobs that someone may not submit, with a DocumentError."""
-        problems = [
-            Problem(f"jobs[{place}].queue", 0, f"{who.name} may not submit to queue {spec.queue!r}")
-            for place, spec in enumerate(specs)
-            if not who.may("submit", spec.queue)
-        ]
-        if problems:
-            raise DocumentError(tuple(problems))
 
     def _submitted_before(self, keys: Sequence[str], specs: Sequence[JobSpec]) -> list[tuple[str, str]]:
         found = self.store.ids_of_clients(keys)

@@ -9,45 +9,43 @@ of the last one tells.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
 
+from muster.server.leases import Leases
+from muster.server.news import Turned
+from muster.server.room import Room
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
+from muster.store.rows import FINISHED
 from muster.store.writer import Writer
-
-if TYPE_CHECKING:
-    from muster.server.turns import News
 
 log = logging.getLogger(__name__)
 
 TRY_AGAIN_S = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
-    """A turn that was decided: its rows, what it was about, and the clusters that it gave up."""
+@dataclass(slots=True)
+class Counts:
+    """What turns came to, for /metrics."""
 
-    batch: Batch
-    news: Sequence[News]
-    lost: Collection[str] = ()
+    turns: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: {"decide": 0.0, "write": 0.0})
+    actions: Counter[str] = field(default_factory=Counter)
 
 
 class Settling:
-    """Writes turns from the first `put` until `stop`.
-
-    Calls `settled` with each that is durable, its number and the seconds that took. What goes wrong comes out of the
-    next `put`.
+    """Writes turns from the first `put` until `stop`; then `leases`, `room`, `counts` and those who brought news hear
+    that they are durable. What goes wrong comes out of the next `put`.
     """
 
-    def __init__(self, writer: Writer, settled: Callable[[Turned, int, float], None]) -> None:
+    def __init__(self, writer: Writer, leases: Leases, room: Room, counts: Counts) -> None:
         self._store = writer.store
         self._writer = writer
         self._turns = self._store.last_turn()
-        self._settled = settled
+        self._leases, self._room, self._counts = leases, room, counts
         self._turned: Turned | None = None
         self._changed = Condition()
         self._is_stopping = False
@@ -108,6 +106,17 @@ class Settling:
             with self._changed:
                 self._turned = None
                 self._changed.notify_all()
+
+    def _settled(self, turned: Turned, seq: int, took_s: float) -> None:
+        """A turn is durable: whoever waits for it is told."""
+        self._counts.turns += 1
+        self._counts.seconds["write"] += took_s
+        self._leases.settle([*turned.batch.leases, *turned.batch.lease_changes])
+        for cluster in turned.lost:  # should one be there after all, it must say what it has and stop that
+            self._leases.end_session(cluster)
+        self._room.end((it.queue, it.kind) for it in turned.batch.events if it.kind in FINISHED)
+        for one in turned.news:
+            one.done.set_result(seq)
 
     def _write(self, batch: Batch) -> int:
         has_turn, may_be_there = batch.turn is not None, False

@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.documents.jobs.spec import JobSpec
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
 from muster.model.errors import MusterError
 from muster.server.access import Who
+from muster.server.submissions import Submissions, check_rights
+from muster.server.world import World
 from muster.sim.scenario.present import read_changes
 from muster.state.future import Answer, look_ahead
 from muster.state.run import Run
 from muster.state.state import State
-
-if TYPE_CHECKING:
-    from muster.server.service import Service
 
 MOST_COPIED = 50_000  # jobs that wait or run, and nodes: to copy these takes some 20 ms
 MOST_TRIED = 1_000  # jobs in one question
@@ -61,8 +60,18 @@ class Tried:
 class Trials:
     """Answers questions about what would happen."""
 
-    def __init__(self, desk: Service) -> None:
-        self._desk = desk
+    def __init__(
+        self,
+        world: World,
+        submissions: Submissions,
+        classes: Mapping[str, int],
+        levels: Mapping[str, int],
+        clock: Callable[[], int],
+    ) -> None:
+        self._world = world
+        self._submissions = submissions
+        self._classes, self._levels = classes, levels
+        self._clock = clock
         self._trying = Lock()  # one at a time
 
     def ask(self, who: Who, jobs: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> Tried:
@@ -70,11 +79,11 @@ class Trials:
 
         Raises DocumentError, Forbidden, TooMany or Busy.
         """
-        specs = [one for spec in self._desk.reader().read({"jobs": list(jobs)}) for one in spec.each()] if jobs else []
+        specs = self._submissions.read({"jobs": list(jobs)}) if jobs else []
         if len(specs) > MOST_TRIED:
             message = f"{len(specs)} jobs are not allowed: at most {MOST_TRIED} in one question"
             raise DocumentError((Problem("jobs", 0, message),))
-        self._desk.check_rights(specs, who)
+        check_rights(specs, who)
         if not self._trying.acquire(timeout=PATIENCE_S):
             raise Busy("others are trying something out: ask again in a moment")
         try:
@@ -84,9 +93,9 @@ class Trials:
 
     def _try(self, who: Who, specs: Sequence[JobSpec], events: Sequence[Mapping[str, Any]]) -> Tried:
         world, is_paused = self._copy()
-        at_ms = max(self._desk.clock(), world.state.now_ms)
+        at_ms = max(self._clock(), world.state.now_ms)
         changes = [(at_ms, event) for event in _submissions(specs, world.state, who, at_ms)]
-        scripted = read_changes(events, world.state, classes=self._desk.classes, levels=self._desk.levels)
+        scripted = read_changes(events, world.state, classes=self._classes, levels=self._levels)
         changes += [(at_ms + it.at_ms, it.event) for it in scripted]
         _check_view(changes, world.state, who)
         asked = tuple(dict.fromkeys(job for _, event in changes for job in _jobs_of(event)))
@@ -95,7 +104,7 @@ class Trials:
         return Tried(answer=Answer(at_ms=at_ms, without=without, with_it=with_it), asked=asked, is_paused=is_paused)
 
     def _copy(self) -> tuple[Run, bool]:
-        world = self._desk.world
+        world = self._world
         with world.lock:
             state = world.state
             many = len(state.roll) + len(state.pending) + len(state.held) + len(state.running)

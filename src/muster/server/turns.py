@@ -12,7 +12,6 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any
@@ -24,55 +23,22 @@ from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, ENDED, RUNNING, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
+from muster.server.news import News, Turned
 from muster.server.reasons import WAITING, Reasons
 from muster.server.recording import Recording
 from muster.server.room import Room
-from muster.server.settling import Settling, Turned
+from muster.server.settling import Counts, Settling
 from muster.server.world import World
 from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import FINISHED, AuditRow, LeaseChange, LeaseRow, Thing, TurnRow
+from muster.store.rows import LeaseChange, LeaseRow, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
 SHORTEST_GAP_S = 0.02  # between turns: what comes meanwhile is decided together
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """What the agent of a cluster said; `is_all`: it named every attempt it has.
-
-    `is_gone`: an operator speaks for it, because it will not speak again.
-    """
-
-    cluster: str
-    reports: Sequence[Report] = ()
-    is_all: bool = False
-    is_gone: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
-    """Something that happened, with the rows that go with it. `done` is resolved once its turn is durable."""
-
-    events: Sequence[ev.Event] = ()
-    heard: Heard | None = None
-    things: Sequence[Thing] = ()
-    gone: Sequence[tuple[str, str]] = ()
-    audit: Sequence[AuditRow] = ()
-    done: Future[int] = field(default_factory=Future)
-
-
-@dataclass(slots=True)
-class Counts:
-    """What turns came to, for /metrics."""
-
-    turns: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: {"decide": 0.0, "write": 0.0})
-    actions: Counter[str] = field(default_factory=Counter)
 
 
 class Turns:
@@ -93,7 +59,6 @@ class Turns:
         self.world = world
         self.reasons = reasons
         self._memory = Memory(world.state)
-        self._room = room
         self.board = Board(world)
         self.leases = leases
         self.counts = Counts()
@@ -108,7 +73,7 @@ class Turns:
         self._cordons = cordons
         self._recording = recording
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
-        self._settling = Settling(writer, self._settled)
+        self._settling = Settling(writer, leases, room, self.counts)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
         self.failure: BaseException | None = None
 
@@ -263,17 +228,6 @@ class Turns:
         lost, self._lost = self._lost, set()
         self._settling.put(Turned(batch=batch, news=news, lost=lost))
         return moment
-
-    def _settled(self, turned: Turned, seq: int, took_s: float) -> None:
-        """A turn is durable: whoever waits for it is told."""
-        self.counts.turns += 1
-        self.counts.seconds["write"] += took_s
-        self.leases.settle([*turned.batch.leases, *turned.batch.lease_changes])
-        for cluster in turned.lost:  # should one be there after all, it must say what it has and stop that
-            self.leases.end_session(cluster)
-        self._room.end((it.queue, it.kind) for it in turned.batch.events if it.kind in FINISHED)
-        for one in turned.news:
-            one.done.set_result(seq)
 
     def _recorded(
         self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float

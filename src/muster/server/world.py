@@ -23,7 +23,7 @@ from muster.server.leases import ENDED, STOPPING
 from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
 from muster.state.lining import line_up
-from muster.state.run import Moment, Run
+from muster.state.run import Listener, Moment, Run
 from muster.state.state import State
 from muster.store.rows import LeaseRow, Thing
 
@@ -102,6 +102,10 @@ class World:
     def is_paused(self, paused: bool) -> None:
         self._run.is_paused = paused
         self.state.has_news = True
+
+    def listen(self, listener: Listener) -> None:
+        """Have someone hear all that happens from now on, and all that is decided."""
+        self._run.listener = listener
 
     def set_preemption(self, preemption: Preemption) -> None:
         """Let turns evict jobs from now on, or not, or only say whom they would."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from muster.engine.garbage import collect_seldom
@@ -15,14 +15,17 @@ from muster.model.reasons import Reason
 from muster.sim.opaque import SimulatedClusters
 from muster.sim.scenario.scenario import Scenario
 from muster.state.forecast import Estimate, forecast
-from muster.state.run import Moment, Run
-from muster.state.state import Listener, State
+from muster.state.run import Listener, Moment, Run, Runtime
+from muster.state.state import State
 from muster.state.work import Work
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     from muster.model.quick import dataclass
+
+Sees = Callable[[Running, int | Work | None], int | Work | None]
+"""How long an attempt is taken to run that really runs so long, in ms, or until how much is done."""
 
 FORECAST_TURNS = 512
 FORECAST_WAITING = 64
@@ -53,7 +56,7 @@ class Simulation:
 
     `tells_why`: whether to tell why jobs wait; the same is decided if nobody wants to know.
     `estimates`: whether to forecast starts on the way (None: in small scenarios). `listener`: hears everything, the
-    opening of the world included.
+    opening of the world included. `sees`: how long attempts run as it is simulated, if not as the scenario says.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Simulation:
         tells_why: bool = True,
         estimates: bool | None = None,
         listener: Listener | None = None,
+        sees: Sees | None = None,
     ) -> None:
         self.scenario = scenario
         self.estimates = len(scenario.jobs) <= FORECAST_JOBS if estimates is None else estimates
@@ -75,12 +79,13 @@ class Simulation:
         opaque = SimulatedClusters(self.state, races) if races else None
         self.run = Run(
             self.state,
-            self._runtime,
+            _runtime_in(self.runtimes, sees),
             skips_turns=skips_turns,
             ahead=len(scenario.jobs),
             opaque=opaque,
             rounds_ms=scenario.rounds_ms,
         )
+        self.run.listener = listener
         for entry in scenario.jobs:
             spec = None if entry.race is None else entry.race.spec
             self.run.expect(entry.job.submit_ms, ev.JobSubmitted(job=entry.job, race=spec))
@@ -89,9 +94,6 @@ class Simulation:
         self.tells_why = tells_why
         self._told: dict[str, Reason] = {}
         self._looks = 0  # at waiting jobs, by all turns so far
-
-    def _runtime(self, run: Running) -> int | Work | None:
-        return self.runtimes[run.job.id]
 
     def __iter__(self) -> Iterator[Tick]:
         until_ms = self.scenario.until_ms
@@ -134,6 +136,12 @@ class Simulation:
         return forecast(self.run, most_turns=FORECAST_TURNS)
 
 
+def _runtime_in(runtimes: Mapping[str, int | Work | None], sees: Sees | None) -> Runtime:
+    if sees is None:
+        return lambda run: runtimes[run.job.id]
+    return lambda run: sees(run, runtimes[run.job.id])
+
+
 def settle_memory() -> None:
     """For processes that do nothing else: what was loaded stays, so garbage is not looked for in it over and over."""
     gc.collect()
@@ -148,10 +156,11 @@ def promised(waiting: Waiting) -> Estimate | None:
 
 
 def opened(scenario: Scenario, listener: Listener | None = None) -> State:
-    """The world before anything happens."""
+    """The world before anything happens. `listener` hears how it came to be."""
     state = State(scenario.policy)
-    state.listener = listener
     for event in _opening(scenario):
+        if listener is not None:
+            listener.happened(event, 0)
         state.apply(event, 0)
     return state
 

@@ -8,6 +8,7 @@ everyone runs as long as expected and, where nobody said how long, as long again
 from __future__ import annotations
 
 from muster.model.jobs import Running
+from muster.model.policy import Policy
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
 from muster.sim.summary import Summary
@@ -16,22 +17,22 @@ from muster.state.future import Answer, Future
 from muster.state.work import Work
 
 
-class Prediction(Simulation):
-    """A simulation that knows no more of run times, from a moment on, than was stated."""
+class Foresight:
+    """What is known of run times from a moment on: no more than was stated. `guesses`: the ends that were guessed."""
 
-    def __init__(self, scenario: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> None:
-        self.at_ms = at_ms
-        self.knows_runtimes = knows_runtimes
+    def __init__(self, policy: Policy, at_ms: int, *, knows_runtimes: bool) -> None:
+        self._policy = policy
+        self._at_ms = at_ms
+        self._knows_runtimes = knows_runtimes
         self.guesses: list[int] = []
-        super().__init__(scenario, estimates=False)
 
-    def _runtime(self, run: Running) -> int | Work | None:
-        real = super()._runtime(run)
+    def runtime(self, run: Running, real: int | Work | None) -> int | Work | None:
+        """How long an attempt is expected to run that really runs so long."""
         # How much work there is to do was stated; how long that takes depends on widths.
-        is_seen = isinstance(real, Work) or (real is not None and run.started_ms + real <= self.at_ms)
-        if is_seen or self.knows_runtimes:
+        is_seen = isinstance(real, Work) or (real is not None and run.started_ms + real <= self._at_ms)
+        if is_seen or self._knows_runtimes:
             return real
-        runtime_ms, is_guess = stated_or_guessed(run, self.at_ms, self.state.policy)
+        runtime_ms, is_guess = stated_or_guessed(run, self._at_ms, self._policy)
         if is_guess:
             self.guesses.append(run.started_ms + runtime_ms)
         return runtime_ms
@@ -39,7 +40,8 @@ class Prediction(Simulation):
 
 def future(scenario: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> Future:
     """What lies ahead in a scenario, as far as can be known at a moment."""
-    simulation = Prediction(scenario, at_ms, knows_runtimes=knows_runtimes)
+    foresight = Foresight(scenario.policy, at_ms, knows_runtimes=knows_runtimes)
+    simulation = Simulation(scenario, estimates=False, sees=foresight.runtime)
     summary, ahead = Summary(simulation), Future()
     for tick in simulation:
         summary.add(tick)
@@ -48,7 +50,7 @@ def future(scenario: Scenario, at_ms: int, *, knows_runtimes: bool = False) -> F
             if now_ms < at_ms:
                 ahead.note_before(event, now_ms)
             else:
-                is_assumed = any(guess_ms <= now_ms for guess_ms in simulation.guesses)
+                is_assumed = any(guess_ms <= now_ms for guess_ms in foresight.guesses)
                 ahead.note(event, now_ms, is_assumed=is_assumed)
     for entry in scenario.jobs:
         job = entry.job

@@ -6,55 +6,74 @@ of anyone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
-from muster.engine.columns.queued_jobs import Traits
+from muster.engine.columns.queued_jobs import Roll, Traits
 from muster.engine.never_fits import do_all_fit
 from muster.model import events as ev
+from muster.model.fleet import Fleet
 from muster.model.jobs import Job
+from muster.model.policy import Policy
+from muster.state.books import QueueBooks
 from muster.state.dependencies import must_wait
-
-if TYPE_CHECKING:
-    from muster.state.state import State
+from muster.state.records import Records
+from muster.state.users import Users
 
 _OF_RACES = (ev.RaceSeen, ev.SubmittedTo, ev.CancelledAt, ev.RaceWon, ev.RaceOver)
 
 
-class Patience:
-    """Tells what can wait."""
+class World(Protocol):
+    """What must be known of the state to tell."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    policy: Policy
+    roll: Roll
+    users: Users
+    jobs: Records
 
-    def suffices_for(self, event: ev.Event) -> bool:
-        """Whether the event can wait. Not yet applied, and the last turn had nothing more to do."""
-        if not isinstance(event, ev.JobSubmitted):
-            return isinstance(event, _OF_RACES)  # news of a race that is under way
-        if event.race is not None or self._state.asks_planner or must_wait(event.job, self._state.jobs):
-            return False
-        return self._stands_behind(event.job) and self._asks_for_all(event.job)
+    @property
+    def books(self) -> Mapping[str, QueueBooks]:
+        """Of each queue."""
 
-    def _stands_behind(self, job: Job) -> bool:
-        """Whether one just like it stands before it, and is as free to start."""
-        state = self._state
+    @property
+    def fleet(self) -> Fleet:
+        """The nodes as they are now."""
 
-        def is_as_free(other: Traits) -> bool:
-            """Whether nothing keeps the other job from starting that does not keep this one."""
-            bound_ms, other_ms = state.policy.bound_ms(job), state.policy.bound_ms(other)
-            is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
-            is_limited_alike = (other.lifetime_ms, other.user) == (job.lifetime_ms, job.user) or (
-                not state.users
-                and state.books[job.queue].queue.excess_budget is None
-                and (other.lifetime_ms is None) == (job.lifetime_ms is None)
-            )
-            return is_sooner_gone and is_limited_alike
+    @property
+    def asks_planner(self) -> bool:
+        """Whether a rule may hold for anyone that only the planner applies."""
 
-        return state.roll.has_one_before(job, is_as_free)
 
-    def _asks_for_all(self, job: Job) -> bool:
-        """Whether its queue asks for all there is already, so that the job changes nobody's share."""
-        fleet, books = self._state.fleet, self._state.books[job.queue]
-        if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
-            return False
-        # A job that never fits asks in vain, and is not counted.
-        return do_all_fit(fleet, self._state.roll, self._state.policy.weights)
+def can_wait(event: ev.Event, world: World) -> bool:
+    """Whether the event, not yet applied, needs no turn if the last one had nothing more to do."""
+    if not isinstance(event, ev.JobSubmitted):
+        return isinstance(event, _OF_RACES)  # news of a race that is under way
+    if event.race is not None or world.asks_planner or must_wait(event.job, world.jobs):
+        return False
+    return _stands_behind_another(event.job, world) and _asks_for_all(event.job, world)
+
+
+def _stands_behind_another(job: Job, world: World) -> bool:
+    """Whether a job just like it stands before it, and is as free to start."""
+
+    def is_as_free(other: Traits) -> bool:
+        """Whether nothing keeps the other job from starting that does not keep this one."""
+        bound_ms, other_ms = world.policy.bound_ms(job), world.policy.bound_ms(other)
+        is_sooner_gone = bound_ms is None or (other_ms is not None and other_ms <= bound_ms)
+        is_limited_alike = (other.lifetime_ms, other.user) == (job.lifetime_ms, job.user) or (
+            not world.users
+            and world.books[job.queue].queue.excess_budget is None
+            and (other.lifetime_ms is None) == (job.lifetime_ms is None)
+        )
+        return is_sooner_gone and is_limited_alike
+
+    return world.roll.has_one_before(job, is_as_free)
+
+
+def _asks_for_all(job: Job, world: World) -> bool:
+    """Whether its queue asks for all there is already, so that the job changes nobody's share."""
+    fleet, books = world.fleet, world.books[job.queue]
+    if any(books.asks_for(name) < most for name, most in fleet.scarce(job.profile.most)):
+        return False
+    # A job that never fits asks in vain, and is not counted.
+    return do_all_fit(fleet, world.roll, world.policy.weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from muster.engine import plan as decide
 from muster.model import events as ev
@@ -46,6 +46,16 @@ class Moment:
     over: Mapping[str, Job] = field(default_factory=dict)
 
 
+class Listener(Protocol):
+    """Hears all that happens in a world and all that is decided in it, in order (muster.state.record)."""
+
+    def happened(self, event: ev.Event, now_ms: int) -> None:
+        """Something is about to be applied to the state."""
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A turn was taken; nothing of its plan has been carried out yet."""
+
+
 class Run:
     """A world that runs by itself: a state, an agenda of things to come, and turns in between.
 
@@ -68,6 +78,7 @@ class Run:
         state.roll.to_come = ahead
         self.skips_turns = skips_turns
         self.is_paused = False  # nothing is decided; what happens is taken in
+        self.listener: Listener | None = None  # of this world only: what lies ahead has not happened
         self.watch: Callable[[Snapshot, Plan], None] | None = None
         self._runtime = runtime
         self._racing = None if opaque is None else Racing(state, opaque, skips_polls=skips_turns)
@@ -172,8 +183,8 @@ class Run:
             return Moment(now_ms=now_ms, events=tuple(happened), plan=skipped, over=self._over)
         snapshot = self.state.freeze(now_ms)
         plan = decide(snapshot)
-        if self.state.listener is not None:
-            self.state.listener.decided(snapshot, plan)
+        if self.listener is not None:
+            self.listener.decided(snapshot, plan)
         if self.watch is not None:
             snapshot.settle()
             self.watch(snapshot, plan)
@@ -255,6 +266,8 @@ class Run:
         """Apply an event. A job that works is done sooner or later than thought when it got wider, or was stopped."""
         if isinstance(event, _ENDS) and (job := self.state.find(event.job)) is not None:
             self._over[event.job] = job
+        if self.listener is not None:
+            self.listener.happened(event, now_ms)
         self.state.apply(event, now_ms)
         if isinstance(event, ev.JobStarted):
             self._expect_end(self.state.running[event.job])
@@ -355,6 +368,9 @@ class Run:
     def _start(self, action: Start, place: int, now_ms: int, happened: list[ev.Event]) -> None:
         """A job that stood in line until now starts: two events, which for most jobs come together."""
         admitted, started = _admitted(action, place), self._started(action, now_ms, is_protected=action.by_preemption)
+        if self.listener is not None:
+            self.listener.happened(admitted, now_ms)
+            self.listener.happened(started, now_ms)
         self.state.start_at_once(admitted, started, now_ms)
         happened += (admitted, started)
         self._expect_end(self.state.running[action.job])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from muster.engine.columns.known import asks_planner
 from muster.engine.columns.queued_jobs import Roll
@@ -19,7 +18,7 @@ from muster.model import events as ev
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
-from muster.model.plan import Plan, Rule
+from muster.model.plan import Rule
 from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
@@ -30,22 +29,12 @@ from muster.state.books import Books
 from muster.state.dependencies import Dependencies
 from muster.state.elastic import Elastic
 from muster.state.machines import Machines
-from muster.state.patience import Patience
+from muster.state.patience import can_wait
 from muster.state.protection import Protection
 from muster.state.races import Races
 from muster.state.records import Phase, Records
 from muster.state.tally import Measures
 from muster.state.users import Users
-
-
-class Listener(Protocol):
-    """Hears all that a state is told and all that is decided from it, in order (muster.state.record)."""
-
-    def happened(self, event: ev.Event, now_ms: int) -> None:
-        """Something is applied to the state."""
-
-    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
-        """A turn was taken; nothing of its plan has been carried out yet."""
 
 
 class State:
@@ -71,8 +60,6 @@ class State:
         self.roll = Roll(policy.order.reads_time)
         self.runs = Runs(self.roll)
         self.jobs = Records(self.roll.row_of, self.held, self.races.line)
-        self.listener: Listener | None = None  # of this world only: what a fork goes through has not happened
-        self.patience = Patience(self)
         self._asking: set[tuple[bool, str]] = (
             set()
         )  # queues and users for which a rule may hold that only the planner applies
@@ -188,9 +175,7 @@ class State:
     def apply(self, event: ev.Event, now_ms: int) -> None:
         """Take note of what happened."""
         self.now_ms = now_ms
-        if self.listener is not None:
-            self.listener.happened(event, now_ms)
-        self.has_news = self.has_news or not self.patience.suffices_for(event)
+        self.has_news = self.has_news or not can_wait(event, self)
         match event:  # the most frequent first
             case ev.JobSubmitted(job=job, race=race):
                 if race is not None:
@@ -251,9 +236,6 @@ class State:
     def start_at_once(self, admitted: ev.JobAdmitted, started: ev.JobStarted, now_ms: int) -> None:
         """A job that stands in line is admitted and starts: as if both had been applied, with nothing in between."""
         self.now_ms, self.has_news = now_ms, True
-        if self.listener is not None:
-            self.listener.happened(admitted, now_ms)
-            self.listener.happened(started, now_ms)
         job = self._job(admitted.job)
         self.books[job.queue].leave(job)
         self.books[job.queue].charge(admitted.charge)

@@ -1,41 +1,31 @@
 """Writing done by a process beside this one.
 
 What a row looks like to a database takes Python a fifth of all the time that a busy server has, and while one thread
-does that no other decides or answers. Here batches go to another process as they are, and numbers come back.
-
-It ends when its owner does, at the same instant, however that ends: what a dead server had begun to write must not
-appear after the next one has read what there is. Only Linux can promise that.
+does that no other decides or answers. Here batches go to another process (muster.store.apart_process) as they are, and
+numbers come back.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Lock
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from muster.engine.garbage import collect_seldom
 from muster.store.batch import Batch
 from muster.store.errors import AlreadyThere, BadBatch, StoreDown
 from muster.store.forgetting import Ends
 
-if TYPE_CHECKING:
-    from muster.store.store import Store
-
 IS_POSSIBLE = sys.platform == "linux"
 
-_DIES_WITH_PARENT = 1  # of prctl(2): PR_SET_PDEATHSIG
-_COLLECTED = 200_000  # objects that came into being: next to none refers back to itself
+_PROCESS = "muster.store.apart_process"  # by name only: it opens stores, and stores start it
 _PATIENCE_S = 10.0  # for what is under way when it is told to end
 
 
@@ -104,7 +94,6 @@ Request = Together | Alone | Forget
 Answer = Done | Left | Down | Bad | There | Refused
 
 _encode = msgspec.msgpack.Encoder().encode
-_read_request = msgspec.msgpack.Decoder(Request).decode
 _read_answer = msgspec.msgpack.Decoder(Answer).decode
 
 
@@ -197,7 +186,7 @@ class Apart:
         pairs = {kind: socket.socketpair() for kind in self._lines}
         theirs = [str(their.fileno()) for _, their in pairs.values()]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "muster.store.apart", str(os.getpid()), *theirs],
+            [sys.executable, "-P", "-m", _PROCESS, str(os.getpid()), *theirs],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[their.fileno() for _, their in pairs.values()],
@@ -220,78 +209,3 @@ def _error_of(answer: Down | Bad | There | Refused) -> Exception:
             return AlreadyThere(ids, client_ids)
         case Refused(message=message):
             return RefusedTogether(message)
-
-
-# -- the other process -----------------------------------------------------------------------------------------
-
-
-def _answer(request: Request, store: Callable[[], Store]) -> Answer:
-    try:
-        match request:
-            case Together(batches=batches):
-                return Done(store().write_all(batches))
-            case Alone(batch=batch):
-                return Done([store().write(batch)])
-            case Forget(before_ms=before_ms, limit=limit):
-                return _left(store(), before_ms, limit)
-    except StoreDown as err:
-        return Down(str(err))
-    except BadBatch as err:
-        return Bad(err.value if isinstance(err.value, str | int | None) else repr(err.value), err.allowed, err.field)
-    except AlreadyThere as err:
-        return There(list(err.ids), list(err.client_ids))
-    except Exception as err:  # whoever asked shall hear of it, and others go on
-        return Refused(f"{type(err).__name__}: {err}")
-
-
-def _left(store: Store, before_ms: int, limit: int) -> Left:
-    ends: Ends = Counter()
-    rows, down = 0, ""
-    try:
-        rows = store.forget(before_ms, limit, ends=ends)
-    except StoreDown as err:  # what left has left
-        down = str(err)
-    return Left(rows, [(queue, state, many) for (queue, state), many in ends.items()], down)
-
-
-class _Opened:
-    """The store, as soon as it can be opened."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._store: Store | None = None
-
-    def at(self, url: str) -> Store:
-        from muster.store.store import Store
-
-        with self._lock:
-            if self._store is None:
-                self._store = Store.open(url, upgrade=False)
-            return self._store
-
-
-def _serve(connection: Connection, opened: _Opened) -> None:
-    try:
-        url = connection.recv_bytes().decode()
-        while True:
-            request = _read_request(connection.recv_bytes())
-            connection.send_bytes(_encode(_answer(request, lambda: opened.at(url))))
-    except (EOFError, OSError):
-        return  # nobody asks any more
-
-
-def _main(owner: int, *lines: int) -> None:
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != owner:
-        return  # it died before that was said
-    collect_seldom(_COLLECTED)
-    opened = _Opened()
-    threads = [Thread(target=_serve, args=(Connection(line), opened)) for line in lines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-if __name__ == "__main__":
-    _main(*map(int, sys.argv[1:]))

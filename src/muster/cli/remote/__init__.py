@@ -1,6 +1,7 @@
 """Commands that ask a server. `declare` adds them to `muster`.
 
 options      what each of them can be told: which server, with which token, how to print
+where        the same as a value
 jobs, live, queues, fleet, operations, reports, tokens, contexts
              the commands, by subject; light, so that --help is instant
 completing   names for the shell

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from muster.cli.ending import BAD_INPUT, ending_well
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.tables import as_yaml, clean
+from muster.cli.remote.where import Format, Where
 from muster.model.errors import InvalidValue, MusterError
 from muster.sdk.asking import Ask
 from muster.sdk.client import Client

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from muster.cli.remote.asking import answer, asked, client, ended
-from muster.cli.remote.options import Where
 from muster.cli.remote.tables import show_pools, show_queues
+from muster.cli.remote.where import Where
 from muster.model.errors import InvalidValue
 from muster.sdk import asking
 from muster.sdk.asking import Ask

@@ -8,8 +8,8 @@ from collections.abc import Collection
 
 from muster.cli.remote.asking import FAILED, answer, as_body, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S
-from muster.cli.remote.options import Where
 from muster.cli.remote.tables import clean, show_node
+from muster.cli.remote.where import Where
 from muster.documents.scalars import milliseconds
 from muster.documents.values import Scalar, resolved
 from muster.model.errors import InvalidValue

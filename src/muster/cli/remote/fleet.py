@@ -9,7 +9,8 @@ import typer
 
 from muster.cli.devcluster import must_have_extra
 from muster.cli.remote.completing import complete_clusters, complete_nodes, complete_pools
-from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Output, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 pool_group = typer.Typer(name="pool", help="Make and remove pools.", no_args_is_help=True, rich_markup_mode=None)
 

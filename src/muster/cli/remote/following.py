@@ -8,8 +8,8 @@ import msgspec
 
 from muster.cli.remote.asking import PATIENCE_S, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.tables import amounts, clean, clock
+from muster.cli.remote.where import Format, Where
 from muster.sdk.shapes import Event
 
 _IN_FRONT = ("t", "event", "job", "queue")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muster.cli.remote.asking import asked
-from muster.cli.remote.options import Where
+from muster.cli.remote.where import Where
 from muster.model.errors import InvalidValue
 from muster.sdk import asking
 from muster.sdk.shapes import NewToken

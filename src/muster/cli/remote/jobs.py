@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from muster.cli.remote.completing import complete_clusters, complete_jobs, complete_pools, complete_queues
-from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Output, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 
 class State(StrEnum):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cli.remote.asking import as_body, ended, print_plain
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.tables import Column, print_table
+from muster.cli.remote.where import Format, Where
 from muster.model.errors import InvalidValue
 from muster.sdk.contexts import Context, Contexts, checked_server, contexts_path, read_contexts, write_contexts
 

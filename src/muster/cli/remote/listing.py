@@ -9,8 +9,8 @@ from typing import Any, cast
 import msgspec
 
 from muster.cli.remote.asking import FAILED, answer, as_body, client, ended, print_plain
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.tables import JOBS, print_table, show_jobs
+from muster.cli.remote.where import Format, Where
 from muster.sdk import asking
 from muster.sdk.asking import Ask
 from muster.sdk.client import Client

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from muster.cli.remote.completing import complete_queues
-from muster.cli.remote.options import ContextName, Format, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", help="How often to look.", min=0.1, max=3600)]
 Wide = Annotated[bool, typer.Option("--wide", help="With all columns.")]

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from muster.cli.remote.completing import complete_contexts
-
-
-class Format(StrEnum):
-    """How to print an answer."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-
-
-class Where(NamedTuple):
-    """Which server is meant, as far as the command line says, and how to print its answer."""
-
-    output: Format = Format.TABLE
-    server: str = ""
-    token_file: str = ""
-    context: str = ""
-
+from muster.cli.remote.where import Format
 
 Output = Annotated[
     Format,

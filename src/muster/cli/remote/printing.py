@@ -10,7 +10,7 @@ from typing import IO, Any, Literal
 
 from muster.cli.remote.asking import PATIENCE_S, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S
-from muster.cli.remote.options import Where
+from muster.cli.remote.where import Where
 from muster.sdk.client import Client
 from muster.sdk.shapes import Stream
 

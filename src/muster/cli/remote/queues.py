@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from muster.cli.remote.completing import complete_queues, complete_users
-from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Output, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 group = typer.Typer(name="queue", help="Make and change queues.", no_args_is_help=True, rich_markup_mode=None)
 user_group = typer.Typer(name="user", help="Set quotas of users.", no_args_is_help=True, rich_markup_mode=None)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from muster.cli.ending import BAD_INPUT
 from muster.cli.remote.asking import FAILED, client, ended
-from muster.cli.remote.options import Where
 from muster.cli.remote.tables import clock
+from muster.cli.remote.where import Where
 from muster.cli.replay import Replayed
 from muster.engine.kernels import suited_to
 from muster.sdk.client import Client

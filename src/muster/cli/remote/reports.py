@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.options import ContextName, Format, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 
 class Whose(StrEnum):

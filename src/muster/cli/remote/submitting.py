@@ -10,8 +10,8 @@ from typing import Any
 from muster.cli.ending import BAD_INPUT
 from muster.cli.remote.asking import answer, as_body, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S, wait_and_print
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.parting import parts, size, with_ids
+from muster.cli.remote.where import Format, Where
 from muster.documents import document
 from muster.documents.jobs.known import Known
 from muster.documents.jobs.making import from_command

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.options import ContextName, Format, Output, Server, TokenFile, Where
+from muster.cli.remote.options import ContextName, Output, Server, TokenFile
+from muster.cli.remote.where import Format, Where
 
 group = typer.Typer(name="token", help="Say who may come in. For admins.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from muster.cli.ending import BAD_INPUT
 from muster.cli.remote.asking import asked
-from muster.cli.remote.options import Where
 from muster.cli.remote.submitting import in_file
 from muster.cli.remote.tables import Column, age, clean, clock, print_table
+from muster.cli.remote.where import Where
 from muster.documents import document
 from muster.documents.jobs.making import from_command
 from muster.documents.jobs.reading import JobProblems

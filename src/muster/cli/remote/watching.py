@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from muster.cli.remote.asking import FAILED, client, ended
 from muster.cli.remote.listing import FOLLOWING_PATIENCE_S
-from muster.cli.remote.options import Format, Where
 from muster.cli.remote.tables import JOBS, NODES, QUEUES, Column, amounts, as_lines, clean, clock, is_looked_at
+from muster.cli.remote.where import Format, Where
 from muster.model.resources import GPU, format_amount, parse_amount
 from muster.sdk.asking import MOST_IN_A_PAGE
 from muster.sdk.client import Client

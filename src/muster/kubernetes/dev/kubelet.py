@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -130,15 +131,6 @@ class Kubelets:
         except KubernetesError as err:  # the namespace comes a moment after the server
             log.warning("the first heartbeat of %s is late: %s", name, err)
 
-    async def _speaks(self, name: str) -> None:
-        """Wait while a node is silent, or not one of ours. A new one may be heard of after its first pod."""
-
-        def is_heard(nodes: Mapping[tuple[str, str], Node]) -> bool:
-            node = nodes.get(("", name))
-            return node is not None and not _is_silent(node)
-
-        await self._nodes.until(is_heard)
-
     # -- pods ------------------------------------------------------------------------------------------------
 
     def _hear(self, change: Change[HollowPod]) -> None:
@@ -157,7 +149,17 @@ class Kubelets:
         self._addresses += 1
         number = self._addresses
         address = f"10.{1 + number // 65536 % 250}.{number // 256 % 256}.{number % 256}"
-        return Life(self._client, pod, self._hollow, address, lambda: self._speaks(pod.spec.node_name))
+        return Life(self._client, pod, self._hollow, address, partial(_speaks, self._nodes, pod.spec.node_name))
+
+
+async def _speaks(nodes: Cache[Node], name: str) -> None:
+    """Wait while a node is silent, or not one of ours. A new one may be heard of after its first pod."""
+
+    def is_heard(known: Mapping[tuple[str, str], Node]) -> bool:
+        node = known.get(("", name))
+        return node is not None and not _is_silent(node)
+
+    await nodes.until(is_heard)
 
 
 def _is_silent(node: Node) -> bool:

@@ -11,12 +11,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import msgspec
 
 from muster.kubernetes.backoff import Backoff
 from muster.kubernetes.client import STRATEGIC_PATCH, Client
+from muster.kubernetes.clock import now
 from muster.kubernetes.dev.courses import Course, course_of
 from muster.kubernetes.dev.hollow import Hollow
 from muster.kubernetes.errors import Busy, Conflict, KubernetesError, NotFound, Refused, Unreachable
@@ -85,13 +85,13 @@ class _Ran:
         return "running" in self.state
 
     def begin(self) -> None:
-        self.began, self.code = _now(), None
+        self.began, self.code = now(), None
         self.state = {"running": {"startedAt": self.began}}
 
     def end(self, code: int) -> None:
         self.code = code
-        told = {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": _now()}
-        self.state = {"terminated": {**told, "startedAt": self.began or _now()}}
+        told = {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": now()}
+        self.state = {"terminated": {**told, "startedAt": self.began or now()}}
 
     def crashed(self) -> None:
         self.restarts += 1
@@ -122,7 +122,7 @@ class Life:
         self._policy = pod.spec.restart_policy
         self._early = [_Ran(each) for each in pod.spec.init_containers]
         self._main = [_Ran(each) for each in pod.spec.containers]
-        self._began = _now()
+        self._began = now()
         self._is_ending = pod.metadata.deletion_timestamp is not None
         self._task = asyncio.ensure_future(self._stop() if self._is_ending else self._run())
 
@@ -237,13 +237,13 @@ class Life:
     def _conditions(self, phase: str) -> list[dict[str, str]]:
         is_ready = phase == "Running" and all(ran.is_running for ran in self._main)
         reason = {"reason": "PodCompleted"} if phase == "Succeeded" else {"reason": "PodFailed"}
-        now = {"lastTransitionTime": _now()}
+        since = {"lastTransitionTime": now()}
         ready: dict[str, str] = {"status": "True", "reason": ""} if is_ready else {"status": "False", **reason}
         begun = any(ran.began for ran in self._main)
         return [
-            {"type": "Initialized", "status": "True" if begun else "False", **now},
-            {"type": "ContainersReady", **ready, **now},
-            {"type": "Ready", **ready, **now},
+            {"type": "Initialized", "status": "True" if begun else "False", **since},
+            {"type": "ContainersReady", **ready, **since},
+            {"type": "Ready", **ready, **since},
         ]
 
     async def _remove(self) -> None:
@@ -274,7 +274,3 @@ class Life:
             except KubernetesError as err:
                 log.error("%s: %s", "/".join(self._pod.metadata.key), err)
                 await asyncio.sleep(backoff.wait_s())
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

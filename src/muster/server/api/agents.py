@@ -21,8 +21,8 @@ from muster.server.api.doors import Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused
 from muster.server.finding import cluster_thing, node_thing, reported_node
 from muster.server.leases import STOPPING, revision
+from muster.server.news import Heard, News
 from muster.server.service import PATIENCE_S, Service
-from muster.server.turns import Heard, News
 from muster.store.rows import LeaseRow, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["agents"])

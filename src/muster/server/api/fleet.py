@@ -19,8 +19,8 @@ from muster.server.api.queues import NamePath
 from muster.server.api.shapes import ClusterView, DrainBody, DrainView, NodeView, PoolBody, PoolView
 from muster.server.cordons import CORDON, Cordon, cordon_thing, leaving
 from muster.server.finding import node_thing, pool_of, pool_thing
+from muster.server.news import Heard, News
 from muster.server.service import PATIENCE_S, Service
-from muster.server.turns import Heard, News
 from muster.store.rows import Thing
 
 router = APIRouter(prefix="/api/v1", tags=["fleet"])

@@ -34,7 +34,7 @@ from muster.state.record.parts import (
     Shared,
     Tagged,
     Unreadable,
-    shown_briefly,
+    named,
 )
 
 Schema = dict[str, list[list[Json]]]
@@ -65,14 +65,12 @@ class Forms:
 
     def named(self, name: str) -> Form:
         """The form of a type by its name."""
-        if name not in self._named:
-            raise Unreadable(f"{shown_briefly(name)} is nothing that this version of Muster knows")
-        return self._named[name]
+        return named(self._named, name)
 
     def _make(self, hint: Any) -> Form:
         origin, args = get_origin(hint), get_args(hint)
         if hint is Any:
-            return Anything(self.named)
+            return Anything(self._named)
         if hint in PLAIN or hint is type(None):
             return Plain((hint,))
         if origin in (Union, types.UnionType):

@@ -230,11 +230,18 @@ class Tagged:
         return self.by_name[data[0]].read(data[1])
 
 
+def named(forms: Mapping[str, Form], name: str) -> Form:
+    """The form of that name."""
+    if name not in forms:
+        raise Unreadable(f"{shown_briefly(name)} is nothing that this version of Muster knows")
+    return forms[name]
+
+
 class Anything:
     """A value whose type no hint tells: it says itself what it is."""
 
-    def __init__(self, named: Callable[[str], Form]) -> None:
-        self.named = named
+    def __init__(self, forms: Mapping[str, Form]) -> None:
+        self.forms = forms  # by name; more may come
 
     def write(self, value: Any) -> Json:
         if value is None or type(value) in PLAIN:
@@ -244,18 +251,18 @@ class Anything:
         if type(value) in (list, tuple):
             return {type(value).__name__: [self.write(each) for each in value]}
         name = type(value).__name__
-        return {"value": [name, self.named(name).write(value)]}
+        return {"value": [name, named(self.forms, name).write(value)]}
 
     def read(self, data: Json) -> Any:
         match data:
-            case {"map": dict(named)}:
-                return {name: self.read(each) for name, each in named.items()}
+            case {"map": dict(items)}:
+                return {name: self.read(each) for name, each in items.items()}
             case {"list": list(items)}:
                 return [self.read(each) for each in items]
             case {"tuple": list(items)}:
                 return tuple(self.read(each) for each in items)
             case {"value": [str(name), form]}:
-                return self.named(name).read(form)
+                return named(self.forms, name).read(form)
             case None | bool() | int() | float() | str():
                 return data
         raise Unreadable(f"{shown_briefly(data)} does not say what it is")

@@ -1,4 +1,4 @@
-"""Writes down a world while it runs: give one to a `State` as its listener.
+"""Writes down a world while it runs: give one to a `Run` as its listener.
 
 Costs nothing where nobody listens. What is written is what happened: a record that was closed early is a whole record
 of the turns until then.
