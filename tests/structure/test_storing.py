@@ -33,15 +33,7 @@ REPORTS: dict[Field, str] = {
 """Functions of the owner that are called when something happened outside the process; each says what is reported. Not
 for reading values: a value is passed, or the object that has it."""
 
-OPEN: dict[Field, str] = {
-    (
-        "muster.model.fleet.Fleet",
-        "_whole",
-    ): "turns of a pool ask its fleet for the whole; their snapshot should have it",
-}
-"""Still to be mended."""
-
-EXEMPT = TREES | REPORTS | OPEN
+EXEMPT = TREES | REPORTS
 
 
 def told(fields: Mapping[Field, Held]) -> list[str]:

@@ -91,9 +91,9 @@ def _verdicts(
         made: dict[str, Verdict | Later] = {}
         for turn in turns:
             made.update(turn.minutes.verdicts())
-            made.update(turn.round.verdicts(turn.fleet))
+            made.update(turn.round.verdicts(turn.fleet, turn.whole))
         if pooled is not None:  # what was found out at home says more
-            made = dict(pooled.borrowing.round.verdicts(fleet)) | made
+            made = dict(pooled.borrowing.round.verdicts(fleet, fleet)) | made
             made.update(pooled.borrowing.minutes.verdicts())
         made.update(others)
         return made
@@ -102,9 +102,9 @@ def _verdicts(
         waits: dict[str, Waiting | Later] = {}
         for turn in turns:
             waits.update(turn.minutes.sent_to_wait())
-            waits.update(turn.round.verdicts(turn.fleet))
+            waits.update(turn.round.verdicts(turn.fleet, turn.whole))
         if pooled is not None:
-            waits = dict(pooled.borrowing.round.verdicts(fleet)) | waits
+            waits = dict(pooled.borrowing.round.verdicts(fleet, fleet)) | waits
             for job, verdict in pooled.borrowing.minutes.verdicts():
                 if isinstance(verdict, Waiting):
                     waits[job] = verdict

@@ -108,26 +108,26 @@ class Round:
             if isinstance(said, Asides):
                 said.names = roll.names_in(said.rows)
 
-    def verdicts(self, fleet: Fleet) -> Iterator[tuple[str, Waiting | Later]]:
+    def verdicts(self, fleet: Fleet, whole: Fleet) -> Iterator[tuple[str, Waiting | Later]]:
         """One for each; what is short, as the turn leaves the nodes."""
         assert self._told is not None
         shortage_of = self._told.shortage_of
         for said in self._said:
             if isinstance(said, Asides):
-                yield from _Aside(said, self._told, fleet).not_for_want_of_room()
+                yield from _Aside(said, self._told, fleet, whole).not_for_want_of_room()
             else:
                 yield said
         for blocked in self._blocked:
             if isinstance(blocked, Asides):
-                yield from _Aside(blocked, self._told, fleet).for_want_of_room()
+                yield from _Aside(blocked, self._told, fleet, whole).for_want_of_room()
             else:
                 job_id, profile, why = blocked
                 verdict = waiting.blocked(profile, why, shortage_of(profile))
-                yield job_id, waiting.with_warning(verdict, profile, fleet)
+                yield job_id, waiting.with_warning(verdict, profile, whole)
         for job, reservation, why in self._reserved:
             short = None if why.only_delays else shortage_of(job.profile)
             verdict = waiting.reserved(reservation, why, short)
-            yield job.id, waiting.with_warning(verdict, job.profile, fleet)
+            yield job.id, waiting.with_warning(verdict, job.profile, whole)
 
 
 _PLAINLY = Blocked(only_delays=False)
@@ -145,10 +145,11 @@ _NO_ROOM_FOR = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT)  # one task, several
 class _Aside:
     """What to say of those who were set aside together."""
 
-    def __init__(self, asides: Asides, told: Told, fleet: Fleet) -> None:
+    def __init__(self, asides: Asides, told: Told, fleet: Fleet, whole: Fleet) -> None:
         self._asides = asides
         self._told = told
         self._fleet = fleet
+        self._whole = whole
         self._said_of: dict[tuple[int, int], Waiting] = {}  # profiles, and why
 
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
@@ -182,10 +183,10 @@ class _Aside:
     def _without_room(self, number: int) -> Waiting:
         profile = self._told.profiles[number]
         verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
-        return waiting.with_warning(verdict, profile, self._fleet)
+        return waiting.with_warning(verdict, profile, self._whole)
 
     def _never(self, number: int) -> Waiting:
-        return never_of(self._told.profiles[number], self._fleet)
+        return never_of(self._told.profiles[number], self._fleet, self._whole)
 
     def _else(self, place: int) -> Waiting:
         asides, told, bound = self._asides, self._told, int(self._asides.bounds[place])
@@ -197,11 +198,11 @@ class _Aside:
         return waiting.would_delay(None if bound == NONE else bound, Blocked(only_delays=True), asides.promised)
 
 
-def never_of(profile: Profile, fleet: Fleet) -> Waiting:
+def never_of(profile: Profile, fleet: Fleet, whole: Fleet) -> Waiting:
     """The verdict of those who fit no empty cluster."""
-    shortage = never_fits(fleet.whole, profile)
+    shortage = never_fits(whole, profile)
     assert isinstance(shortage, Shortage)
-    return waiting.with_warning(waiting.never(profile, shortage, fleet), profile, fleet)
+    return waiting.with_warning(waiting.never(profile, shortage, fleet), profile, whole)
 
 
 class Minutes:

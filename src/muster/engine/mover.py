@@ -27,7 +27,7 @@ class Mover:
         self._policy = snapshot.policy
         self._fleet = snapshot.fleet
         self._now_ms = snapshot.now_ms
-        self._is_over = snapshot.policy.preemption is not Preemption.ON or bool(snapshot.fleet.whole.pools)
+        self._is_over = snapshot.policy.preemption is not Preemption.ON or bool(snapshot.whole.pools)
 
     def move(self, finder: Finder, minutes: Minutes) -> None:
         """Whoever is better off elsewhere goes there, or changes places with another."""

@@ -36,11 +36,11 @@ class Opened:
 
     def borrowers_in(self, part: Snapshot) -> list[int]:
         """The rows of those who run on the nodes of a pool and belong to another."""
-        fleet, named = part.fleet, self.runs.rows_of(part.borrowers)
-        are_here, _, epoch = self.runs.residents(fleet)
+        fleet, whole, named = part.fleet, part.whole, self.runs.rows_of(part.borrowers)
+        are_here, _, epoch = self.runs.residents(fleet.pool.name, whole)
         if are_here is None:
             return named
-        here, homes = list(fleet.whole.parts).index(fleet.pool.name), self.shapes.homes(fleet.whole)
+        here, homes = list(whole.parts).index(fleet.pool.name), self.shapes.homes(whole)
 
         def look_up() -> tuple[list[int], int]:
             cells = self.runs.table.cells[:, : len(are_here)]

@@ -38,11 +38,13 @@ class Present:
         policy: Policy,
         now_ms: int,
         fleet: Fleet,
+        whole: Fleet,
         borrowers: Iterable[int] = (),
     ) -> None:
         self.resident = resident
         self.fleet = fleet
-        self._are_here, self._astride, self._epoch = resident.residents(fleet)
+        self.whole = whole
+        self._are_here, self._astride, self._epoch = resident.residents(fleet.pool.name, whole)
         self.borrowers = set(borrowers)  # rows of those on nodes of another pool than their own
         self.roll = roll
         self.policy = policy

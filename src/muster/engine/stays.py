@@ -60,7 +60,7 @@ class Stays(Leaving):
 
     def fork(self) -> Stays:
         """The same, to go on by themselves."""
-        other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.borrowers)
+        other = Stays(self.resident, self.roll, self.policy, self.now_ms, self.fleet, self.whole, self.borrowers)
         other.fresh, other._base, other._gone = self.fresh.copy(), self._base, set(self._gone)
         other.epoch, other.moves, other._found_on = self.epoch, self.moves, self._found_on
         kept = ("ends", "_expiring", "_giving", "movable", "lowest_class", "_gave_way")

@@ -60,14 +60,15 @@ class Turn:
         self.policy = snapshot.policy
         self.now_ms = snapshot.now_ms
         self.fleet = snapshot.fleet
+        self.whole = snapshot.whole
         self.ledger = ledger
         self.roll, shapes, face = opened.roll, opened.shapes, opened.face
         borrowers = opened.borrowers_in(snapshot)
-        stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, borrowers)
+        stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, self.whole, borrowers)
         self.finder = Finder(snapshot, opened, ledger, stays)
         ours = whose = None
-        if (whole := self.fleet.whole).pools:
-            ours, whose = shapes.homes(whole) == list(whole.parts).index(self.fleet.pool.name), self.fleet
+        if self.whole.pools:
+            ours, whose = shapes.homes(self.whole) == list(self.whole.parts).index(self.fleet.pool.name), self.fleet
         self.lines = Lines(self.roll, shapes, self.policy, self.now_ms, face, len(self.fleet.nodes), ours, whose)
         self.lines.leave_out(snapshot.evicted)
         self.pending = {it.job.id: it for it in sorted(snapshot.pending, key=lambda pending: pending.line)}
@@ -167,7 +168,7 @@ class Turn:
         # What holds for sure is not given up for a guess, however soon.
         if old is not None and (new is None or not new.is_firm):
             new = old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
-        if new is None and (shortage := never_fits(self.fleet.whole, job.profile)):
+        if new is None and (shortage := never_fits(self.whole, job.profile)):
             self._return(pending, waiting.never(job.profile, shortage, self.fleet))
             return
         if _firm(new) != pending.reservation:
@@ -205,7 +206,7 @@ class Turn:
     def _aged(self) -> list[Job]:
         """The oldest of each lane that waited too long: one reservation each is all they could get."""
         since_ms = self.now_ms - self.policy.aging_after_ms
-        aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.fleet.whole, job.profile)]
+        aged = [job for job in self.lines.submitted_by(since_ms) if not never_fits(self.whole, job.profile)]
         return sorted(aged, key=lambda job: (job.submit_ms, job.number, job.key))
 
     # -- 4. filling ------------------------------------------------------------------------------------

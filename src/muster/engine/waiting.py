@@ -85,9 +85,9 @@ def never(profile: Profile, shortage: Shortage, fleet: Fleet) -> Waiting:
     return Waiting(reason=Reason.NEVER_FITS, facts=facts)
 
 
-def with_warning(verdict: Waiting, profile: Profile, fleet: Fleet) -> Waiting:
+def with_warning(verdict: Waiting, profile: Profile, whole: Fleet) -> Waiting:
     """The verdict; it says so if the job names a pool that none of its clusters has (design.md 5.1)."""
-    if not profile.pool or fleet.whole.home(profile) == profile.pool:
+    if not profile.pool or whole.home(profile) == profile.pool:
         return verdict
     return replace(verdict, facts={**verdict.facts, "unknownPool": profile.pool})
 

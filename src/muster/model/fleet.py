@@ -44,9 +44,10 @@ class Fleet:
     """Clusters and nodes in order of name, with answers remembered.
 
     `pools` are those that someone made. A fleet with pools is in parts, one for each and one for the default pool; a
-    part is a fleet of its own, of that `pool`, and knows the `whole` it is of. A fleet without pools is all one part.
+    part is a fleet of its own, of that `pool`. A fleet without pools is all one part.
     `preempts_in`: the clusters in which jobs may be evicted for others. `where`: in which of the clusters a node is.
-    `machines`: how many nodes have the same to give; most machines of a fleet are alike. `closed`: the names of those
+    `machines`: how many nodes have the same to give; most machines of a fleet are alike. `kinds`: what machines have
+    to give, also those of other parts of the same fleet. `closed`: the names of those
     nodes that take no new tasks.
     """
 
@@ -60,10 +61,10 @@ class Fleet:
         "_open",
         "_parts",
         "_pool_of",
-        "_whole",
         "allocatable",
         "closed",
         "clusters",
+        "kinds",
         "machines",
         "nodes",
         "pool",
@@ -79,11 +80,10 @@ class Fleet:
         *,
         pool: Pool = ALONE,
         preempts_in: Iterable[str] | None = None,
-        whole: Fleet | None = None,
+        kinds: Iterable[Resources] | None = None,
         where: Callable[[Node], str] = attrgetter("cluster"),
     ) -> None:
         self.pool = pool
-        self._whole = whole  # None: this is it
         self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
         self._homes: dict[Profile, str] = {}
         self._parts: dict[str, Fleet] | None = None
@@ -92,6 +92,7 @@ class Fleet:
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
         self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
         self.machines = Counter(node.allocatable for node in self.nodes.values())
+        self.kinds = tuple(self.machines if kinds is None else kinds)
         self.allocatable = total(emptied(kind).free * many for kind, many in self.machines.items())
         self._by_cluster: dict[str, list[Node]] = {name: [] for name in self.clusters}
         for node in self.nodes.values():
@@ -138,11 +139,6 @@ class Fleet:
             self._parts = self._divided()
         return self._parts
 
-    @property
-    def whole(self) -> Fleet:
-        """The fleet that this one is a part of, or this one."""
-        return self if self._whole is None else self._whole
-
     def _divided(self) -> dict[str, Fleet]:
         nodes: dict[str, list[Node]] = {DEFAULT_POOL: [], **{name: [] for name in self.pools}}
         for node in self.nodes.values():
@@ -156,7 +152,7 @@ class Fleet:
             pool, here = self.pools.get(name, BESIDE_OTHERS), has[name]
             preempts_in = here - with_pools if pool is BESIDE_OTHERS else here if pool.preempts else ()
             clusters = [cluster for cluster in self.clusters.values() if cluster.name in here]
-            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in, whole=self)
+            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in, kinds=self.kinds)
         return parts
 
     def pool_of(self, node: str) -> str:

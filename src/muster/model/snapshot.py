@@ -103,7 +103,7 @@ class Snapshot:
 
     `borrowers`: running jobs that are on nodes of another pool than their own.
     `columns` are queued jobs and nodes as state keeps them for the engine (engine.columns.views); they say the same
-    as `lanes` and `nodes`.
+    as `lanes` and `nodes`. `part_of`: the fleet whose part this one is, where a pool's turn decides by itself.
     """
 
     now_ms: int
@@ -121,6 +121,12 @@ class Snapshot:
     budgets: tuple[Budget, ...] = ()
     eviction_limits: tuple[EvictionLimit, ...] = ()
     columns: object = field(default=None, repr=False, compare=False)
+    part_of: Fleet | None = None
+
+    @property
+    def whole(self) -> Fleet:
+        """All nodes and pools: the fleet, or the one that it is a part of."""
+        return self.fleet if self.part_of is None else self.part_of
 
     def settle(self) -> None:
         """Look at everything that is made only when looked at, so that the snapshot can be kept."""

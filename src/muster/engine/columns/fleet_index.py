@@ -92,7 +92,7 @@ class Grounds:
         self.machines = tuple(fleet.machines)
         kinds = {machine: number for number, machine in enumerate(self.machines)}
         self.machine_of = np.array([kinds[node.allocatable] for node in nodes], np.int64)
-        kin = fleet.whole.machines  # rooms of a part are rows like those of the whole
+        kin = fleet.kinds  # rooms of a part are rows like those of the whole
         others = sorted({name for machine in kin for name in machine} - set(_FIRST_DIMS))
         self.dims = (*_FIRST_DIMS, *others)
         self.dim_number = {name: number for number, name in enumerate(self.dims)}

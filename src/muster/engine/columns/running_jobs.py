@@ -314,17 +314,17 @@ class Runs:
 
     # -- pools -----------------------------------------------------------------------------------------
 
-    def residents(self, fleet: Fleet) -> Residents:
-        """Who runs on the nodes of a part of a fleet; all, if it is no part."""
-        if not fleet.whole.pools:
+    def residents(self, pool: str, whole: Fleet) -> Residents:
+        """Who runs on the nodes of a pool of a fleet; all, if it has no pools."""
+        if not whole.pools:
             return Residents(None, [], -1)
         pools = self._pools
-        if pools is None or pools.fleet is not fleet.whole:
-            pools = self._pools = _Pools(fleet.whole, 0 if pools is None else pools.epoch + 1)
+        if pools is None or pools.fleet is not whole:
+            pools = self._pools = _Pools(whole, 0 if pools is None else pools.epoch + 1)
             self._touched = list(range(self.table.size))
             self._known.clear()
         if self._touched:
             pools.look_up(np.array(self._touched), self.table, self.nodes.names)
             self._touched = []
-        here = pools.number[fleet.pool.name]
+        here = pools.number[pool]
         return Residents(pools.of[: self.table.size] == here, sorted(pools.astride), pools.epoch)

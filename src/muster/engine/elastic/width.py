@@ -61,6 +61,7 @@ class Width:
     def __init__(self, snapshot: Snapshot, ledger: Ledger, horizon: Horizon) -> None:
         self._policy = snapshot.policy
         self._fleet = snapshot.fleet
+        self._whole = snapshot.whole
         self._ledger = ledger
         self._stays = horizon.stays
         self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
@@ -90,7 +91,7 @@ class Width:
         cluster, nodes = self._fleet.clusters.get(run.cluster), self._fleet.nodes
         if run.serving is None or cluster is None or cluster.silent:
             return False
-        return not self._fleet.whole.pools or all(task.node in nodes for task in run.tasks)
+        return not self._whole.pools or all(task.node in nodes for task in run.tasks)
 
     def _unit(self, run: Running, row: int) -> Unit:
         thaws_ms, mark_ms = self._clock.thaws_ms(run), self._clock.mark_ms

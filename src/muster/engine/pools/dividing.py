@@ -22,6 +22,7 @@ def divided(snapshot: Snapshot, opened: Opened) -> dict[str, Snapshot]:
         name: replace(
             snapshot,
             fleet=part,
+            part_of=fleet,
             policy=policy_in(snapshot.policy, part),
             pending=tuple(it for it in snapshot.pending if fleet.home(it.job.profile) == name),
             columns=Columns(roll=opened.roll.sight(), runs=opened.runs.sight(), floor=floors[name].sight()),

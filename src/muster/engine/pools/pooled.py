@@ -77,11 +77,11 @@ class Pooled:
             runs.numbers_on(each)
         for part, each in zip(self._snapshots.values(), grounds, strict=True):
             runs.on(each)
-            runs.residents(part.fleet)
-            shapes.homes(part.fleet.whole)
+            runs.residents(part.fleet.pool.name, part.whole)
+            shapes.homes(part.whole)
             shapes.asks_of(each, listed=self._opened.face is plain)
             for pending in part.pending:
-                never_fits(part.fleet.whole, pending.job.profile)
+                never_fits(part.whole, pending.job.profile)
 
     def _come_to_rest(self) -> None:
         """Lend, and let those answer to whom it matters, until nothing changes: then the same moment planned again
