@@ -22,11 +22,10 @@ import numpy.typing as npt
 from numba import njit
 
 from bench.measuring import tell, timed
-from muster.engine.floor import Floor
-from muster.engine.grounds import Grounds, grounds_of
+from muster.engine.columns.fleet_index import Grounds, grounds_of
+from muster.engine.columns.views import floor_of, roll_of
 from muster.engine.kernels import sets
 from muster.engine.kernels.placing import CPU_DIM, DEVICE_MILLI, FREE, MEMORY_DIM, WORD
-from muster.engine.roll import Roll
 from muster.model.jobs import Profile
 from muster.model.snapshot import Snapshot
 
@@ -120,7 +119,7 @@ def filled_once(columns: Columns) -> tuple[int, Taken]:
 
 def columns_of(snapshot: Snapshot) -> Columns:
     """The columns of a fleet of one cluster and its queued jobs, in numbers of the engine."""
-    roll, grounds = Roll.of(snapshot), grounds_of(snapshot.fleet)
+    roll, grounds = roll_of(snapshot), grounds_of(snapshot.fleet)
     profiles = roll.profiles.names
     groups = [group for profile in profiles for group in profile.groups]
     if any(group.request.whole_node for group in groups):
@@ -128,7 +127,7 @@ def columns_of(snapshot: Snapshot) -> Columns:
     numbers = np.array([grounds.group_number(group) for group in groups])
     rows = np.array(sorted(roll.row_of.values()))
     by_time = rows[np.argsort(roll.columns().submit[rows], kind="stable")]
-    rooms, _ = Floor.of(snapshot).cells(listed=False)
+    rooms, _ = floor_of(snapshot).cells(listed=False)
     return Columns(
         rooms=np.array(rooms, np.int64).reshape(len(grounds.names), grounds.columns),
         nodes=_sets_of_nodes(grounds, profiles),
