@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from random import Random
 from time import process_time
 from typing import Any
@@ -37,7 +36,6 @@ STEP_MS = 10 * SECOND_MS  # between two turns
 WARM_UP, TURNS, CHECKED = 200, max(round(2000 * SCALE), 20), 100
 KINDS = {"all stated": 1.0, "six in ten stated": 0.6}
 LOG_JOBS = round(6000 * SCALE)
-LOG_WARM_UP = 2000  # moments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +178,8 @@ def oldest_ends(run: Run) -> ev.JobSucceeded:
 def log_lived_through() -> Lived:
     """The first jobs of the log, every turn of the default policy, told nothing but what happens."""
     scenario = first_of_log(LOG_JOBS)
-    for _ in islice(Simulation(scenario, tells_why=False, estimates=False), LOG_WARM_UP):
-        pass
+    for _ in Simulation(scenario, tells_why=False, estimates=False):
+        pass  # kernels are loaded when they are first needed, the last of them late
     settle_memory()
     began, moments = process_time(), list[tuple[int, tuple[ev.Event, ...]]]()
     for tick in Simulation(scenario, tells_why=False, estimates=False):

@@ -82,7 +82,10 @@ def fill() -> str:
     idle = idle_turns(run)
     ended = churn_of(run)
     churning = list(churn_turns(run, Random(1)))
-    checked.append(hold_to_rules(churning[-1].snapshot, churning[-1].plan, "The last churning turn"))
+    last = churning[-1]
+    assert last.snapshot is not None
+    assert last.plan is not None
+    checked.append(hold_to_rules(last.snapshot, last.plan, "The last churning turn"))
     return "\n".join(
         [
             f"{size}; nodes of 32 cores / 128 GiB. {MEASURE}",
