@@ -34,8 +34,25 @@ from muster.state.state import State
 CORES, WAITING = 64, 100
 STEP_MS = 10 * SECOND_MS  # between two turns
 WARM_UP, TURNS, CHECKED = 200, max(round(2000 * SCALE), 20), 100
-KINDS = {"all stated": 1.0, "six in ten stated": 0.6}
 LOG_JOBS = round(6000 * SCALE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What kind of jobs there are: of how many queues, of how many cores each, and how many state their run time."""
+
+    words: str
+    queues: int
+    cores: tuple[int, ...]
+    stated: float
+
+
+MIXED = (1, 1, 2, 4, 8)
+LINES = (
+    Line(words="one queue, one core each, run times stated", queues=1, cores=(1,), stated=1),
+    Line(words="4 queues, 1 to 8 cores, run times stated", queues=4, cores=MIXED, stated=1),
+    Line(words="4 queues, 1 to 8 cores, six in ten run times stated", queues=4, cores=MIXED, stated=0.6),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +74,17 @@ class Lived:
 
 def small_turn() -> str:
     """A turn in which one of few jobs ended, and those of a log on one node; nothing is held against a bar."""
-    kinds = {words: turns_on_one_node(known) for words, known in KINDS.items()}
+    on_one_node = [(line.words, turns_on_one_node(line)) for line in LINES]
     lived = log_lived_through()
     return "\n".join(
         [
-            f"One node of {CORES} cores, {WAITING} jobs of {len(QUEUES)} queues in line, default policy. One job ends:",
-            "the whole turn, which is to apply the end, to plan, and to carry out the plan. Before each turn new jobs",
+            f"One node of {CORES} cores, {WAITING} jobs in line, default policy. One job ends: the",
+            "whole turn, which is to apply the end, to plan, and to carry out the plan. Before each turn new jobs",
             f"fill up the line. {MEASURE}",
             "",
             *table(
-                ("run times", "turns", "µs: median", "fastest", "90 of 100 within", "jobs started in a turn"),
-                [_row(words, turns) for words, turns in kinds.items()],
+                ("jobs in line", "turns", "µs: median", "fastest", "90 of 100 within", "jobs started in a turn"),
+                [_row(words, turns) for words, turns in on_one_node],
             ),
             "",
             f"The first {LOG_JOBS:,} jobs of RICC's log on {PROCESSORS:,} processors, one queue for each user,",
@@ -103,9 +120,9 @@ def _row(words: str, turns: Turns) -> tuple[str, ...]:
 # -- one node ----------------------------------------------------------------------------------------
 
 
-def turns_on_one_node(known: float) -> Turns:
+def turns_on_one_node(line: Line) -> Turns:
     """Turns a while apart, in each of which the job that has run longest ends."""
-    run, renew = one_node(known)
+    run, renew = one_node(line)
     seconds, starts = list[float](), 0
     for number in range(WARM_UP + TURNS):
         renew()
@@ -130,28 +147,25 @@ def turns_on_one_node(known: float) -> Turns:
     return Turns(seconds=tuple(seconds), starts=starts)
 
 
-def one_node(known: float, seed: int = 1) -> tuple[Run, Callable[[], None]]:
-    """A world of one node that is full, with jobs in line; and what fills up the line, which takes no turn.
-
-    `known`: of what part of the jobs it is stated how long they will run.
-    """
+def one_node(line: Line, seed: int = 1) -> tuple[Run, Callable[[], None]]:
+    """A world of one node that is full, with jobs in line; and what fills up the line, which takes no turn."""
     rng, state = Random(seed), State(Policy())
     state.apply(ev.ClusterSet(cluster=Cluster(name="east")), 0)
     room = Resources.of({"cpu": CORES * 1000, "memory": 4 * CORES * GIB})
     state.apply(ev.NodeAdded(node=Node(name="n-0", cluster="east", allocatable=room)), 0)
-    for name in QUEUES:
+    for name in QUEUES[: line.queues]:
         state.apply(ev.QueueSet(queue=Queue(name=name)), 0)
-    shapes, run, came = [_shape(cores) for cores in (1, 1, 2, 4, 8)], Run(state, lambda _: None), 0
+    shapes, run, came = [_shape(cores) for cores in line.cores], Run(state, lambda _: None), 0
 
     def renew() -> None:
         nonlocal came
         while len(state.waiting()) < WAITING:
             job = Job(
                 id=f"job-{came}",
-                queue=rng.choice(QUEUES),
+                queue=rng.choice(QUEUES[: line.queues]),
                 profile=rng.choice(shapes),
                 submit_ms=state.now_ms,
-                expected_ms=rng.randrange(60, 900) * SECOND_MS if rng.random() < known else None,
+                expected_ms=rng.randrange(60, 900) * SECOND_MS if rng.random() < line.stated else None,
             )
             state.apply(ev.JobSubmitted(job=job), state.now_ms)
             came += 1
