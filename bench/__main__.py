@@ -26,6 +26,7 @@ from bench.requests import job_requests
 from bench.serving import throughput
 from bench.simulate import simulate
 from bench.singles import singles
+from bench.small import small_turn
 from bench.store import store
 from bench.trace import ricc
 from bench.turns import fill
@@ -33,6 +34,7 @@ from bench.worlds import SCALE
 
 BENCHMARKS: dict[str, Callable[[], str]] = {
     "fill": fill,
+    "small-turn": small_turn,
     "selectors": selectors,
     "gpus": gpus,
     "topology": topology,

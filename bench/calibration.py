@@ -24,8 +24,8 @@ def calibration() -> str:
     )
 
 
-def bare_kernel() -> Callable[[], int]:
-    """A fixed piece of compiled code that lets go of the interpreter, as kernels do."""
+def compiled_loop() -> Callable[[], int]:
+    """The fixed compiled loop, letting go of the interpreter as kernels do."""
     mix: Callable[[int], int] = njit(nogil=True)(_mix)
     mix(1)  # compiles it
     return lambda: mix(COMPILED_ROUNDS // 2)

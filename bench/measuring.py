@@ -47,6 +47,11 @@ def below(what: str, bar: float, measured: float, unit: str = "") -> str:
     return _against(what, f"below {bar:,.0f}{unit}", measured, unit, is_met=measured < bar)
 
 
+def ratio_at_least(what: str, bar: float, measured: float) -> str:
+    """How one figure over another stands against what it should reach."""
+    return f"- {what}: bar: at least {bar:.2f}; measured {measured:.2f}: {judged(is_met=measured >= bar)}."
+
+
 def _against(what: str, bar: str, measured: float, unit: str, *, is_met: bool) -> str:
     number = f"{measured:,.0f}" if abs(measured) >= 100 else f"{measured:.1f}"
     return f"- {what}: bar: {bar}; measured {number}{unit}: {judged(is_met=is_met)}."
