@@ -27,7 +27,7 @@ from muster.model.nodes import Node, Request
 from muster.model.order import ARRIVAL, NAMED, Order
 from muster.model.placement import Placement, PlacementRule
 from muster.model.plan import Plan
-from muster.model.policy import Policy, Preemption, WidthRule
+from muster.model.policy import FairBy, Policy, Preemption, WidthRule
 from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import CPU, GPU, MEMORY, MICRO, PODS, Resources, parse_amount
@@ -452,6 +452,7 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
         preempts_for_shares=chance.random() < 0.8,
         short_first=chance.choice([500, 1000]) if knobs.habits else 0,
+        fair_by=chance.choice([FairBy.SERVICE, FairBy.SERVICE, FairBy.FLOW]),
     )
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Profile, Running, Task, least_usage_of, resources_of, usage_of
+from muster.model.policy import FairBy
 from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
+from oracle.service import Service, last_start
 from oracle.shares import Shares
 
 
@@ -37,6 +39,8 @@ class Holding:
     fixed_usage: int
     budget_left: int | None
     starts: int = 0
+    lead: int = 0
+    last_start: tuple[int, int] = (0, 0)
 
     @property
     def name(self) -> str:
@@ -67,10 +71,12 @@ class Ledger:
         self._changed: set[str] = set()
         self._now_ms, self._half_time_ms = snapshot.now_ms, snapshot.policy.half_time_ms
         self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.flow_step_ms
+        self.service = Service(snapshot, shares.usage) if snapshot.policy.fair_by is FairBy.SERVICE else None
         self.queues = {
             state.queue.name: self._holding(state)
             for state in sorted(snapshot.queues, key=lambda state: state.queue.name)
         }
+        self._write_leads()
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
         self.by_user: dict[str, Resources] = {user.user.name: user.started + user.raced for user in snapshot.users}
         for pending in snapshot.pending:
@@ -91,8 +97,15 @@ class Ledger:
         for holding in self.queues.values():
             if holding.name in self._changed:
                 flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
-                holding.started_flow = max(flow, holding.started_usage)
-                holding.flow = max(holding.started_flow, holding.usage)
+                flow = max(flow, holding.started_usage)
+                holding.started_flow = flow if self.service is None else holding.started_usage
+                holding.flow = max(flow, holding.usage)
+        self._write_leads()
+
+    def _write_leads(self) -> None:
+        leads = {} if self.service is None else self.service.leads(self._changed)
+        for name, lead in leads.items():
+            self.queues[name].lead = lead
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""
@@ -121,8 +134,10 @@ class Ledger:
         self._hold(job, resources - job.profile.least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
-        holding.started_flow = max(holding.started_flow, holding.started_usage)
+        was = holding.started_flow if self.service is None else 0
+        holding.started_flow = max(was, holding.started_usage)
         holding.starts += 1
+        holding.last_start = (1, self._now_ms)
         self._changed.add(job.queue)
 
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
@@ -171,12 +186,13 @@ class Ledger:
             flow=flow,
             usage=state.account.usage,
             started_usage=state.account.usage,
-            started_flow=flow,
+            started_flow=flow if self.service is None else state.account.usage,
             started=state.started,
             held=state.started + state.raced,
             fixed_flow=state.fixed.flow_at(self._now_ms, self._half_time_ms),
             fixed_usage=state.fixed.usage,
             budget_left=None if budget is None else budget - state.charged,
+            last_start=last_start(state),
         )
 
 

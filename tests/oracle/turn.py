@@ -27,6 +27,7 @@ from muster.model.plan import (
     Plan,
     Promise,
     Return,
+    Standing,
     Start,
     Started,
     Verdict,
@@ -86,6 +87,7 @@ class _Turn:
         self.lines = {state.queue.name: Line(state, self.policy, self.now_ms, self._is_out) for state in self._queues}
         self.waiting: dict[str, Verdict] = {}
         self.heads: dict[str, str] = {}
+        self.can_start: dict[str, bool] = {}  # of queues whose jobs were looked at
         self.limited: list[tuple[Job, Reason]] = []
         self._before = (len(self.evictions), len(self.actions))
         self._heard_aged = False
@@ -196,6 +198,7 @@ class _Turn:
             self.heads.setdefault(job.queue, job.id)
             if shortage := never_fits(self.fleet, job.profile):
                 self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
+                self.can_start.setdefault(job.queue, False)
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
@@ -207,15 +210,22 @@ class _Turn:
         top = max((job.priority_class for job in offers), default=0)
         return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
 
-    def _hunger(self, job: Job) -> tuple[Fraction, Fraction, str]:
-        """Flow per weight with the job admitted, then usage per weight, then queue name."""
+    def _hunger(self, job: Job) -> tuple[Fraction, Fraction, tuple[int, int], str]:
+        """What is due per weight, then usage per weight with the job, then, by service, the last start; queue name."""
         holding, usage = self.ledger.queues[job.queue], self.ledger.least_usage(job)
         weight = self.policy.turn_weight(holding.weight, holding.state.habit)
-        return Fraction(holding.flow_with(usage), weight), Fraction(holding.usage + usage, weight), holding.name
+        by_usage, service = Fraction(holding.usage + usage, weight), self.ledger.service
+        if service is None:
+            return Fraction(holding.flow_with(usage), weight), by_usage, (0, 0), holding.name
+        due = Fraction(holding.started_usage * service.memory + holding.lead, weight)
+        return due, by_usage, holding.last_start, holding.name
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.waiting[job.id] = limit.waiting
         self.limited.append((job, limit.waiting.reason))
+        if limit.waiting.reason is Reason.RATE_LIMIT:
+            self.can_start[job.queue] = True
+        self.can_start.setdefault(job.queue, False)
         self.lines[job.queue].close(limit)
 
     def _consider(self, job: Job) -> bool:
@@ -225,6 +235,7 @@ class _Turn:
         this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
         Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
         """
+        self.can_start[job.queue] = True
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
@@ -353,7 +364,26 @@ class _Turn:
             verdicts=self.moved | self.waiting,
             heads=self.heads,
             wake_ms=wake_ms,
+            standing=self._standing(),
         )
+
+    def _standing(self) -> Standing:
+        """Who came to stand in line, and who can start nobody."""
+        service = self.ledger.service
+        if service is None:
+            return Standing()
+        entered, closed = list[tuple[str, int]](), list[str]()
+        for state in self._queues:
+            name = state.queue.name
+            if not any(lane.jobs for lane in state.lanes):
+                continue
+            may_start, enters = self.can_start.get(name, True), name in service.entering
+            comes = enters and (may_start or self.ledger.queues[name].starts > 0)
+            if comes:
+                entered.append((name, service.entering[name]))
+            if not may_start and (comes or not enters):
+                closed.append(name)
+        return Standing(tuple(entered), tuple(closed))
 
     def _say_what_is_short(self) -> None:
         """What blocked jobs lack, as the turn leaves the nodes."""

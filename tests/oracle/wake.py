@@ -55,7 +55,7 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
     hopeful = any(Happening.LIFETIME_ENDED in verdict.reason.until for verdict in waiting)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
-    if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
+    if ledger.service is None and _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
         yield run.safe_until_ms
@@ -87,7 +87,10 @@ def _moving_reservations(
     if not are_firm and (is_moving or bounded):
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
-    if sum(bool(state.lanes) for state in snapshot.queues) > 1 and _is_any_decaying(ledger):
+    moves = _is_any_decaying(ledger) or (
+        ledger.service is not None and any(it.started_usage for it in ledger.queues.values())
+    )
+    if sum(bool(state.lanes) for state in snapshot.queues) > 1 and moves:
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
 
 

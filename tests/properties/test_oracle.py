@@ -24,7 +24,10 @@ _COUNTING = [f"muster.engine.{module}" for module in ("kernels.hoping", "offers"
 
 def told(plan: Plan) -> str:
     """A plan in full."""
-    return repr((plan.now_ms, plan.actions, sorted(plan.verdicts.items()), sorted(plan.heads.items()), plan.wake_ms))
+    standing = (sorted(plan.standing.entered), sorted(plan.standing.closed))
+    return repr(
+        (plan.now_ms, plan.actions, sorted(plan.verdicts.items()), sorted(plan.heads.items()), plan.wake_ms, standing)
+    )
 
 
 def assert_same_plans(scenario: Scenario) -> None:

@@ -83,10 +83,11 @@ def blank_lines(queues: int, profiles: int, lanes: int, rows: int) -> filling.Li
         tie=nones(1),
         queues=np.empty(queues, np.int64),
         offering=np.zeros(1, np.int64),
-        flow_with=np.empty(queues, np.int64),
+        due=np.empty(queues, np.int64),
         usage_with=np.empty(queues, np.int64),
         passed_class=np.empty(queues, np.int64),
         passed_usage=np.empty(queues, np.int64),
+        stands=np.zeros(queues, np.uint8),
     )
 
 

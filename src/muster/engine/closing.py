@@ -13,7 +13,7 @@ from muster.engine.wake import next_mark
 from muster.model.fleet import Fleet
 from muster.model.made import Made
 from muster.model.order import Place
-from muster.model.plan import Action, Later, Plan, Verdict, Verdicts, Waiting
+from muster.model.plan import Action, Later, Plan, Standing, Verdict, Verdicts, Waiting
 from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
 
@@ -28,6 +28,7 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
     wakes = [turn.wakes_ms(reasons) for turn in turns]
     marks = [next_mark(turn.snapshot, turn.lines) for turn in turns]
     return Plan(
+        standing=_standing(snapshot, turns),
         now_ms=snapshot.now_ms,
         actions=_actions(turns, pooled),
         verdicts=_verdicts(turns, pooled, others, snapshot.fleet),
@@ -36,6 +37,25 @@ def closed(snapshot: Snapshot, turns: Sequence[Turn], pooled: Pooled | None = No
         waits_ms=_first(waits_ms for waits_ms, _ in wakes),
         runs_ms=_first(runs_ms for _, runs_ms in wakes),
     )
+
+
+def _standing(snapshot: Snapshot, turns: Sequence[Turn]) -> Standing:
+    """Which queues came to stand in line, and which can start nobody, though they have jobs there."""
+    ledger = turns[0].ledger
+    if not ledger.goes_by_service:
+        return Standing()
+    asked = [turn.lines.queues_asked() for turn in turns]
+    entered, closed = list[tuple[str, int]](), list[str]()
+    for state, number in zip(snapshot.queues, ledger.queues.numbers, strict=True):
+        looked_at = [turn for turn, is_asked in zip(turns, asked, strict=True) if is_asked[number]]
+        if not looked_at:
+            continue
+        name, may_start = state.queue.name, any(turn.lines.may_start(number) for turn in looked_at)
+        if name in ledger.entering and (may_start or ledger.queues[name].starts):
+            entered.append((name, ledger.entering[name]))
+        if not may_start and (state.stands_since_ms is not None or (entered and entered[-1][0] == name)):
+            closed.append(name)
+    return Standing(tuple(entered), tuple(closed))
 
 
 def _heads(snapshot: Snapshot, turns: Sequence[Turn]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from muster.engine.columns.arrays import Ints
 from muster.engine.columns.known import asks_planner
+from muster.engine.columns.leads import Leads, Positions
 from muster.engine.columns.profiles import ShapeTable
 from muster.engine.columns.queue_accounts import Carried, mark_of, set_quota
 from muster.engine.columns.queued_jobs import Roll
@@ -21,6 +22,7 @@ from muster.engine.kernels.filling import Books
 from muster.engine.present import Flags
 from muster.engine.shares import Shares
 from muster.model.jobs import Job, Pending, Profile, Running, Task, resources_of, usage_of
+from muster.model.policy import FairBy
 from muster.model.resources import Resources, Weights
 from muster.model.snapshot import QueueState, Snapshot
 
@@ -92,7 +94,7 @@ class Holding:
 
     @property
     def started_flow(self) -> int:
-        """What its started jobs have used lately."""
+        """What its started jobs have used lately; by service, what they use now."""
         return int(self._accounts.columns.started_flow[self.number])
 
     @property
@@ -181,6 +183,7 @@ class Ledger:
         self._mark_ms = self._now_ms - self._now_ms % snapshot.policy.flow_step_ms
         self._users = roll.users
         self._evicted: set[str] = set()
+        self.entering: Mapping[str, int] = {}  # by name, the service that is put down to queues that come into line
         self._entitled_to: dict[str, Ints] = {}
         self.quotas: dict[str, Mapping[str, int]] = {user.user.name: user.user.quota for user in snapshot.users}
         for name in self.quotas:
@@ -189,6 +192,7 @@ class Ledger:
             self._now_ms, shares.usage, shares.divisor, snapshot.policy, max(len(self._users), 1)
         )
         self._open_users(snapshot)
+        self._positions = self._open_positions(snapshot, roll)
         # Whether a rule may hold for anyone here that only the planner applies.
         self.asks_planner = (
             asks_planner(snapshot.policy)
@@ -203,6 +207,11 @@ class Ledger:
             if holding.budget_left is not None:  # the snapshot's `charged` has it already
                 holding.budget_left += pending.charge
 
+    @property
+    def goes_by_service(self) -> bool:
+        """Whether it goes by service whose turn it is, not by flow."""
+        return self._positions is not None
+
     def fork(self) -> Ledger:
         """The same holdings, to go on by themselves."""
         other = object.__new__(Ledger)
@@ -215,6 +224,18 @@ class Ledger:
     def become(self, other: Ledger) -> None:
         """Be another ledger from now on, for all who know this one."""
         self.__dict__.update(other.__dict__)
+
+    def _open_positions(self, snapshot: Snapshot, roll: Roll) -> Positions | None:
+        """Where queues in line stand, if it goes by service whose turn it is."""
+        if snapshot.policy.fair_by is not FairBy.SERVICE:
+            return None
+        asked, numbers = roll.queues_in_line(), roll.carried.numbers
+        in_line = {number: state for number, state in zip(numbers, snapshot.queues, strict=True) if asked[number]}
+        positions = Positions(snapshot.queues, in_line, self._now_ms, self.shares.usage, snapshot.policy)
+        leads = positions.leads()
+        self.entering = leads.entered
+        self._write_leads(leads)
+        return positions
 
     def _open_users(self, snapshot: Snapshot) -> None:
         books, shapes = self.columns, self.shapes
@@ -279,17 +300,27 @@ class Ledger:
     def settle(self) -> None:
         """What the next turn would find: of queues that changed, flows are those of this very moment."""
         self.columns.flow[:], self.columns.started_flow[:] = self.settled()
+        if self._positions is not None and (changed := self._changed()):
+            self._write_leads(self._positions.leads(changed))
+
+    def _changed(self) -> set[str]:
+        """The queues whose usage this turn has changed."""
+        return {self.numbered[number] for number in self.columns.starts.nonzero()[0].tolist()} | self._evicted
+
+    def _write_leads(self, leads: Leads) -> None:
+        self.columns.memory[0] = leads.memory
+        for number, lead in leads.by_number.items():
+            self.columns.lead[number] = lead
 
     def settled(self) -> tuple[Ints, Ints]:
         """Flow and started flow of each queue, by number, as they are once the books are settled."""
         books = self.columns
         flows, started_flows = books.flow.copy(), books.started_flow.copy()
-        names = {self.numbered[number] for number in books.starts.nonzero()[0].tolist()} | self._evicted
-        for holding in (self.queues[name] for name in names):
+        for holding in (self.queues[name] for name in self._changed()):
             number = holding.number
-            flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
-            started_flows[number] = started = max(flow, holding.started_usage)
-            flows[number] = max(started, holding.usage)
+            flow = max(holding.state.account.flow_at(self._now_ms, self._half_time_ms), holding.started_usage)
+            flows[number] = max(flow, holding.usage)
+            started_flows[number] = flow if self._positions is None else holding.started_usage
         return flows, started_flows
 
     def admit(self, job: Job, charge: int) -> None:
@@ -320,7 +351,9 @@ class Ledger:
         amounts, usage = self._of(job.profile, tasks), usage_of(job.profile, tasks, self.weights)
         self._hold(job, amounts - self._least(job.profile), usage - self.least_usage(job))
         self._count_started(job.queue, amounts, usage)
-        self.columns.starts[self.queues[job.queue].number] += 1
+        queue = self.queues[job.queue].number
+        self.columns.starts[queue] += 1
+        self.columns.last_start[queue] = self._now_ms
 
     def evict(self, run: Running, tasks: tuple[Task, ...], *, whole: bool) -> None:
         """A running job loses these tasks."""
@@ -359,7 +392,9 @@ class Ledger:
         books, number = self.columns, self.queues[queue].number
         books.started[number] += amounts
         books.started_usage[number] += usage
-        if usage > 0:
+        if self._positions is not None:
+            books.started_flow[number] = books.started_usage[number]
+        elif usage > 0:
             books.started_flow[number] = max(books.started_flow[number], books.started_usage[number])
 
     def _release_whole(self, job: Job, charge: int) -> None:

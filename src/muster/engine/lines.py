@@ -36,6 +36,7 @@ from muster.engine.present import Flags
 from muster.engine.stays import Givers, Started
 from muster.model.jobs import Job, Profile
 from muster.model.policy import Policy
+from muster.model.reasons import Reason
 
 _STARTS_PER_NODE = 8
 _WORTH_KEEPING = 1024  # lanes: fewer are lined up anew as fast as that is written down
@@ -255,6 +256,7 @@ class Lines:
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
         self.lines.passed_usage[:] = 0
+        self.lines.stands[:] = filling.UNKNOWN
         if len(self.lines.heap) < _WORTH_KEEPING:
             self._line_up()
         else:
@@ -347,19 +349,29 @@ class Lines:
         found = submitted[counts]
         return int(found.min()) if len(found) else None
 
+    def may_start(self, queue: int) -> bool:
+        """Whether the queue has jobs that may start, or none of its jobs was looked at: not if limits hold back all
+        that were, or they never fit."""
+        return bool(self.lines.stands[queue] != filling.CLOSED)
+
     def take(self, job: Job) -> None:
         """The job was started or got a reservation."""
+        queue = self._roll.queues[job.queue]
         self.lines.out[self._roll.row_of[job.id]] = 1
-        self.lines.stale[self._roll.queues[job.queue]] = 1
+        self.lines.stale[queue] = 1
+        self.lines.stands[queue] = filling.STANDS
 
     def set_aside(self, job: Job, bound_ms: int) -> None:
         """Jobs of its queue and profile that may be in the way for as long or longer need not be tried again."""
         queue, profile = self._roll.queues[job.queue], self._shapes.number(job.profile)
+        self.lines.stands[queue] = filling.STANDS
         self._face(offering.set_aside)(self.lines, queue, profile, bound_ms)
 
     def close(self, queue: str, limit: Limit) -> None:
-        """Offer no more jobs of the queue that the limit holds back."""
-        number = self._roll.queues[queue]
+        """Offer no more jobs of the queue that the limit holds back. One that holds for this turn only is none."""
+        number, stands = self._roll.queues[queue], self.lines.stands
+        is_rate = limit.waiting.reason is Reason.RATE_LIMIT
+        stands[number] = filling.STANDS if is_rate else max(stands[number], filling.CLOSED)
         place = int(self.limits.many[number])
         if place == self.limits.user.shape[1]:
             self.limits = with_room(self.limits)

@@ -56,7 +56,7 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round
     hopeful = any(Happening.LIFETIME_ENDED in reason.until for reason in said.reasons)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
-    if _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
+    if not ledger.goes_by_service and _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     yield from horizon.stays.outlived_from()
 
@@ -86,7 +86,7 @@ def _moving_reservations(
     if not are_firm and (is_moving or said.bounded):
         yield _next(snapshot.now_ms, snapshot.policy.reestimate_ms)
     # With time somebody else's turn may come first, and with it the reservation.
-    if lines.queues_in_line() > 1 and _is_any_decaying(ledger):
+    if lines.queues_in_line() > 1 and (_is_any_served(ledger) or _is_any_decaying(ledger)):
         yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
 
 
@@ -109,6 +109,11 @@ def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
 
 def _is_any_decaying(ledger: Ledger) -> bool:
     return bool((ledger.columns.flow > ledger.columns.usage).any())
+
+
+def _is_any_served(ledger: Ledger) -> bool:
+    """Whether time puts queues elsewhere that go by service."""
+    return ledger.goes_by_service and bool((ledger.columns.started_usage > 0).any())
 
 
 def _decay(snapshot: Snapshot, ledger: Ledger, limited: Iterable[tuple[str, int, Reason]]) -> Iterator[int]:

@@ -362,9 +362,10 @@ class JobRecalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRecalled:
-    """Found written down: what a queue used lately, how long its jobs usually ran, and when it was last in use.
+    """Found written down: what a queue used, how long its jobs usually ran, when it was last in use, when a job of it
+    was last started, and since when it stands in line.
 
-    All that runs has been started.
+    All that runs has been started, and who waits stands in line.
     """
 
     queue: str
@@ -372,6 +373,8 @@ class QueueRecalled:
     fixed: Account
     active_ms: int
     habit: Habit = NO_HABIT
+    last_start_ms: int | None = None
+    stands_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +383,15 @@ class ServingRecalled:
 
     job: str
     serving: Serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesStand:
+    """A turn found queues in line that were not before, each with service that is put down to it for the time it was
+    away; and others there no more."""
+
+    entered: tuple[tuple[str, int], ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 RaceEvent = RaceBegan | RaceSeen | SubmittedTo | CancelledAt | RaceWon | RaceOver
@@ -420,5 +432,6 @@ Event = (
     | JobRecalled
     | QueueRecalled
     | ServingRecalled
+    | QueuesStand
     | RaceEvent
 )

@@ -1,8 +1,9 @@
-"""Flow: what a queue has used lately (design.md 4.1, docs/adr/0004-flow-by-weight.md).
+"""What a queue has used: lately (flow), and in all (service) (design.md 4.1, 4.3, docs/adr/0004-flow-by-weight.md).
 
 Flow follows usage up at once and down slowly: the part above usage halves every half time.
 Decay is computed in whole numbers only, so every machine gets the same bytes, and always from
-the last change of usage, so it does not matter how often anyone looked in between.
+the last change of usage, so it does not matter how often anyone looked in between. Service is usage × time, summed
+exactly, and never decays (docs/adr/0053-order-by-service.md).
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ def faded(amount: int, dt_ms: int, half_time_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Usage of a queue and its memory of it, in micro-units. flow >= usage always."""
+    """Usage of a queue and its memory of it, in micro-units. flow >= usage always. `service` is in micro-units × ms."""
 
     usage: int = 0
     flow: int = 0
     as_of_ms: int = 0
+    service: int = 0
 
     def flow_at(self, now_ms: int, half_time_ms: int) -> int:
         """The flow at `now_ms`, if usage has not changed since `as_of_ms`."""
@@ -64,7 +66,12 @@ class Account:
 
     def with_usage(self, usage: int, now_ms: int, half_time_ms: int) -> Account:
         """The account after usage changed at `now_ms`."""
-        return Account(usage=usage, flow=max(self.flow_at(now_ms, half_time_ms), usage), as_of_ms=now_ms)
+        flow = max(self.flow_at(now_ms, half_time_ms), usage)
+        return Account(usage=usage, flow=flow, as_of_ms=now_ms, service=self.service_at(now_ms))
+
+    def service_at(self, now_ms: int) -> int:
+        """The service up to `now_ms`, if usage has not changed since `as_of_ms`."""
+        return self.service + self.usage * (now_ms - self.as_of_ms)
 
     def when_at_most(self, limit: int, now_ms: int, half_time_ms: int) -> int | None:
         """The first moment from `now_ms` on at which flow is at most `limit`; None if usage forbids it."""

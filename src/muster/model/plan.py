@@ -159,6 +159,15 @@ class Victim:
 Verdict = Started | StillRunning | Waiting | Victim
 
 
+class Standing(NamedTuple):
+    """Which queues came to stand in line with jobs that may start, each with the service that is put down to it for the
+    time it was away; and which stand there no more, though they have jobs in line: a limit holds all of them, or none
+    ever fits."""
+
+    entered: tuple[tuple[str, int], ...] = ()
+    closed: tuple[str, ...] = ()
+
+
 class Later(NamedTuple):
     """A verdict that is made when someone looks at it; why the job waits, if it does, is known before."""
 
@@ -253,6 +262,7 @@ class Plan:
     wake_ms: int | None = None
     waits_ms: int | None = None
     runs_ms: int | None = None
+    standing: Standing = Standing()
 
     @property
     def is_empty(self) -> bool:

@@ -30,6 +30,13 @@ class Preemption(Enum):
     DRY_RUN = "dry-run"
 
 
+class FairBy(Enum):
+    """By what it is found whose turn it is: what queues were given since they both wait, or what they used lately."""
+
+    SERVICE = "service"
+    FLOW = "flow"
+
+
 class WidthRule(Enum):
     """Who is made wider: who was served least, or who gains most by it."""
 
@@ -58,6 +65,7 @@ class Policy:
     over_share: int | None = 12 * MICRO // 10
     weights: Weights = DEFAULT_WEIGHTS
     order: Order = ARRIVAL
+    fair_by: FairBy = FairBy.FLOW
     short_first: int = 0  # thousandths: how much queues of short jobs come before others of equal flow per weight
     order_step_ms: int = 10 * MINUTE_MS  # how often an order that changes with time is looked at
     reservations: int = 1  # for each cluster and kind; EVERYONE: conservative backfill
@@ -88,7 +96,7 @@ class Policy:
 
     @property
     def flow_step_ms(self) -> int:
-        """How often flows are looked at to decide whose turn it is: eight times in a half time."""
+        """How often flows and service are looked at to decide whose turn it is: eight times in a half time."""
         return max(self.half_time_ms // 8, 1)
 
     @property
@@ -109,7 +117,7 @@ class Policy:
         return job.submit_ms + self.aging_after_ms if job.profile.is_gang else None
 
     def turn_weight(self, weight: int, habit: Habit) -> int:
-        """The weight by which flows are compared to find whose turn it is: smaller for queues whose jobs run long.
+        """The weight by which queues are compared to find whose turn it is: smaller for queues whose jobs run long.
 
         weight ÷ (usual run time in seconds) ^ shortFirst. Shares and limits go by the weight itself.
         """

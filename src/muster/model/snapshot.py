@@ -61,7 +61,8 @@ class QueueState:
 
     `demand` is what its queued, pending and running jobs ask for at their max, `charged` what its budget has paid.
     `raced` is what its raced jobs hold of its quota, and of nothing else: races count no usage. `habit` is known where
-    the policy asks for it.
+    the policy asks for it. `stands_since_ms`: since when turns have found jobs of it in line that may start; None if
+    the last one found none. `last_start_ms`: when a job of it was last started; None if none ever was.
     """
 
     queue: Queue
@@ -74,6 +75,8 @@ class QueueState:
     lanes: Sequence[Lane] = ()
     raced: Resources = NOTHING
     habit: Habit = NO_HABIT
+    stands_since_ms: int | None = None
+    last_start_ms: int | None = None
 
     def jobs(self) -> Iterator[Job]:
         """Its queued jobs in order."""

@@ -51,7 +51,7 @@ class Memory:
                 continue
             self._seen[name] = state
             flow, before = _flow_of(state), self._flows.get(name)
-            if before is None or before[:3] != flow[:3] or before.active_ms + IN_USE_MS <= flow.active_ms:
+            if before is None or before[:-1] != flow[:-1] or before.active_ms + IN_USE_MS <= flow.active_ms:
                 self._flows[name] = flow
                 yield Thing(kind=FLOW, name=name, body=_flow_body(flow))
 
@@ -72,11 +72,13 @@ class _Flow(NamedTuple):
     account: Account
     fixed: Account
     habit: Habit
+    last_start_ms: int | None
+    stands_since_ms: int | None
     active_ms: int
 
 
 def _flow_of(state: QueueState) -> _Flow:
-    return _Flow(state.account, state.fixed, state.habit, state.active_ms)
+    return _Flow(state.account, state.fixed, state.habit, state.last_start_ms, state.stands_since_ms, state.active_ms)
 
 
 def _flow_body(flow: _Flow) -> Body:
@@ -85,11 +87,13 @@ def _flow_body(flow: _Flow) -> Body:
         "fixed": _account_body(flow.fixed),
         "active": flow.active_ms,
         "habit": [flow.habit.ends, flow.habit.mean_ms],
+        "lastStart": flow.last_start_ms,
+        "standsSince": flow.stands_since_ms,
     }
 
 
-def _account_body(account: Account) -> list[int]:
-    return [account.usage, account.flow, account.as_of_ms]
+def _account_body(account: Account) -> list[int | str]:
+    return [account.usage, account.flow, account.as_of_ms, str(account.service)]  # may be more than 64 bits
 
 
 def recall_flow(state: State, thing: Thing) -> None:
@@ -102,13 +106,15 @@ def recall_flow(state: State, thing: Thing) -> None:
             fixed=_account(body["fixed"]),
             active_ms=int(body["active"]),
             habit=_habit(body.get("habit", (0, 0))),
+            last_start_ms=body.get("lastStart"),
+            stands_since_ms=body.get("standsSince"),
         )
         state.apply(recalled, state.now_ms)
 
 
-def _account(body: list[int]) -> Account:
-    usage, flow, as_of_ms = body
-    return Account(usage=usage, flow=flow, as_of_ms=as_of_ms)
+def _account(body: Sequence[int | str]) -> Account:
+    usage, flow, as_of_ms = (int(it) for it in body[:3])
+    return Account(usage=usage, flow=flow, as_of_ms=as_of_ms, service=int(body[3]) if len(body) > 3 else 0)
 
 
 def _habit(body: Sequence[int]) -> Habit:

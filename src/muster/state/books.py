@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from muster.engine.columns.queued_jobs import Roll
-from muster.model.flow import Account
-from muster.model.habit import NO_HABIT, Habit
+from muster.model.events import QueueRecalled
+from muster.model.habit import NO_HABIT
 from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.made import Made
 from muster.model.queues import Queue
@@ -33,6 +33,9 @@ class QueueBooks:
         self._jobs = 0
         self._changes = 0
         self._habit = NO_HABIT
+        self._in_line = 0
+        self._stands_since_ms: int | None = None
+        self._last_start_ms: int | None = None
         self.frozen: QueueState | None = None
         changed.append(self)
 
@@ -50,6 +53,8 @@ class QueueBooks:
                 lanes=Made(partial(self._lanes, self._changes)),
                 raced=self._raced.amounts(),
                 habit=self._habit,
+                stands_since_ms=self._stands_since_ms,
+                last_start_ms=self._last_start_ms,
             )
         return self.frozen
 
@@ -92,13 +97,20 @@ class QueueBooks:
             self._changed.append(self)
 
     def set_queue(self, queue: Queue) -> None:
-        """The queue's settings changed."""
+        """The queue's settings changed. Service per weight stays as it was."""
+        if queue.weight != self.queue.weight:
+            self._rescale(queue.weight)
         self.queue = queue
         self._change()
+
+    def _rescale(self, weight: int) -> None:
+        service = self._account.account().service
+        self._account.serve(service * weight // self.queue.weight - service)
 
     def join(self, job: Job) -> None:
         """A job stands in line."""
         self._changes += 1
+        self._in_line += 1
         self._roll.add(job)
         self._demand.add(job.profile.most, 1)
         self._change()
@@ -106,6 +118,7 @@ class QueueBooks:
     def lined_up(self, profiles: Mapping[Profile, int]) -> None:
         """Jobs with these profiles, so many of each, are on the roll by now: they stand in line here."""
         self._changes += 1
+        self._in_line += sum(profiles.values())
         for profile, many in profiles.items():
             self._demand.add(profile.most, many)
         self._change()
@@ -113,6 +126,9 @@ class QueueBooks:
     def leave(self, job: Job) -> None:
         """A job left the line; until `ask_no_more` it asks for all it may get as before."""
         self._changes += 1
+        self._in_line -= 1
+        if not self._in_line:
+            self._stands_since_ms = None
         self._roll.remove(job.id)
         self._change()
 
@@ -148,12 +164,30 @@ class QueueBooks:
         self._habit = self._habit.after(run_ms)
         self._change()
 
-    def recall(self, account: Account, fixed: Account, active_ms: int, habit: Habit) -> None:
-        """These were its accounts and its habit, and it was last in use then, as was found written down."""
-        self._account.recall(account)
-        self._habit = habit
-        self._fixed.recall(fixed)
-        self.active_ms = active_ms
+    def start(self, now_ms: int) -> None:
+        """A job of it starts."""
+        self._last_start_ms = now_ms
+        self._change()
+
+    def stand(self, service: int, now_ms: int) -> None:
+        """It stands in line from now on; so much service is put down to it for the time it was away."""
+        self._stands_since_ms = now_ms
+        self._account.serve(service)
+        self._change()
+
+    def close(self) -> None:
+        """None of its jobs may start: it stands in line no more."""
+        self._stands_since_ms = None
+        self._change()
+
+    def recall(self, found: QueueRecalled) -> None:
+        """It was so, as was found written down."""
+        self._account.recall(found.account)
+        self._habit = found.habit
+        self._fixed.recall(found.fixed)
+        self.active_ms = found.active_ms
+        self._last_start_ms = found.last_start_ms
+        self._stands_since_ms = found.stands_since_ms if self._in_line else None
         self._change()
 
     def touch(self, now_ms: int, jobs: int) -> int:
@@ -201,9 +235,9 @@ class Books(dict[str, QueueBooks]):
             return
         self._forgets_ms = None
 
-    def recall(self, queue: str, account: Account, fixed: Account, active_ms: int, habit: Habit) -> None:
-        """These were a queue's accounts and habit, and it was last in use then, as was found written down."""
-        self[queue].recall(account, fixed, active_ms, habit)
+    def recall(self, found: QueueRecalled) -> None:
+        """A queue was so, as was found written down."""
+        self[found.queue].recall(found)
         self._forgets_ms = None
 
     def forgets_ms(self, memory_ms: int, now_ms: int) -> int | None:

@@ -21,6 +21,7 @@ from muster.state.records import Records
 from muster.state.users import Users
 
 _OF_RACES = (ev.RaceSeen, ev.SubmittedTo, ev.CancelledAt, ev.RaceWon, ev.RaceOver)
+_TOLD_ALREADY = (*_OF_RACES, ev.QueuesStand)  # of races that are under way; and by the last turn itself
 
 
 class World(Protocol):
@@ -47,7 +48,7 @@ class World(Protocol):
 def can_wait(event: ev.Event, world: World) -> bool:
     """Whether the event, not yet applied, needs no turn if the last one had nothing more to do."""
     if not isinstance(event, ev.JobSubmitted):
-        return isinstance(event, _OF_RACES)  # news of a race that is under way
+        return isinstance(event, _TOLD_ALREADY)
     if event.race is not None or world.asks_planner or must_wait(event.job, world.jobs):
         return False
     return _stands_behind_another(event.job, world) and _asks_for_all(event.job, world)

@@ -15,7 +15,7 @@ from muster.engine import plan as decide
 from muster.model import events as ev
 from muster.model.calendar import WEEK_MS
 from muster.model.jobs import Job, Reservation, Running
-from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Rule, Start
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Rule, Standing, Start
 from muster.model.retries import DRAINED, FAILED, LOST, PREEMPTED
 from muster.model.snapshot import Snapshot
 from muster.state.agenda import Agenda
@@ -190,6 +190,8 @@ class Run:
             self.watch(snapshot, plan)
         self.state.has_news = False
         self._forgets_ms = self.state.forgets_queue_ms()
+        if plan.standing != Standing():
+            self._note(ev.QueuesStand(entered=plan.standing.entered, closed=plan.standing.closed), now_ms)
         self._carry_out(plan, now_ms, happened)
         if not all(isinstance(event, ev.JobResized) for event in happened):
             self._moved_ms = now_ms

@@ -226,7 +226,9 @@ class State:
             case ev.JobRecalled():
                 self._recall(event)
             case ev.QueueRecalled():
-                self._recall_queue(event)
+                self.books.recall(event)
+            case ev.QueuesStand(entered=entered, closed=closed):
+                self._note_standing(entered, closed)
             case ev.ServingRecalled(job=job_id, serving=serving):
                 self._change_run(replace(self.running[job_id], serving=serving))
             case _:
@@ -274,8 +276,11 @@ class State:
         )
         self._retried[event.job] = event.attempts
 
-    def _recall_queue(self, event: ev.QueueRecalled) -> None:
-        self.books.recall(event.queue, event.account, event.fixed, event.active_ms, event.habit)
+    def _note_standing(self, entered: Iterable[tuple[str, int]], closed: Iterable[str]) -> None:
+        for name, service in entered:
+            self.books[name].stand(service, self.now_ms)
+        for name in closed:
+            self.books[name].close()
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""
@@ -473,6 +478,8 @@ class State:
         """Tasks start (sign +1) or end (-1). `whole`: so does the job, and its min counts as fixed, or no longer."""
         books, measure = self.books[job.queue], self._measures.of(job.profile, tasks)
         books.use(measure, self.now_ms, sign=sign)
+        if whole and sign > 0:
+            books.start(self.now_ms)
         if whole and job.lifetime_ms is None:
             books.fix(sign * self._measures.least_usage(job.profile), self.now_ms)
         self.users.start(job.user, measure.resources, sign)

@@ -45,32 +45,39 @@ class Tally:
 class Meter:
     """An account that follows usage."""
 
-    __slots__ = ("_as_of_ms", "_flow", "_half_time_ms", "_usage")
+    __slots__ = ("_as_of_ms", "_flow", "_half_time_ms", "_service", "_usage")
 
     def __init__(self, half_time_ms: int) -> None:
         self._half_time_ms = half_time_ms
-        self._usage = self._flow = self._as_of_ms = 0
+        self._usage = self._flow = self._as_of_ms = self._service = 0
 
     def change(self, by: int, now_ms: int) -> None:
         """Usage changes now."""
         if now_ms != self._as_of_ms:
             memory = faded(self._flow - self._usage, now_ms - self._as_of_ms, self._half_time_ms)
+            self._service += self._usage * (now_ms - self._as_of_ms)
             self._flow, self._as_of_ms = self._usage + memory, now_ms
         self._usage += by
         self._flow = max(self._flow, self._usage)
 
     def account(self) -> Account:
         """The account as of the last change."""
-        return Account(usage=self._usage, flow=self._flow, as_of_ms=self._as_of_ms)
+        return Account(usage=self._usage, flow=self._flow, as_of_ms=self._as_of_ms, service=self._service)
 
     def recall(self, account: Account) -> None:
-        """The flow was so much then, as was found written down; what is used now is known."""
+        """Flow and service were so much then, as was found written down; what is used now is known."""
         self._flow, self._as_of_ms = max(account.flow, self._usage), account.as_of_ms
+        self._service = account.service
+
+    def serve(self, more: int) -> None:
+        """So much more service counts, or (below zero) less, as if it had been given before."""
+        self._service += more
 
     def copy(self) -> Meter:
         """The same account, to go on by itself."""
         other = Meter(self._half_time_ms)
-        other._usage, other._flow, other._as_of_ms = self._usage, self._flow, self._as_of_ms
+        other._usage, other._flow = self._usage, self._flow
+        other._as_of_ms, other._service = self._as_of_ms, self._service
         return other
 
 

@@ -11,7 +11,7 @@ from muster.documents.policy.width import read_levels, read_width
 from muster.documents.scalars import INT32, resource_name
 from muster.documents.values import plain
 from muster.model.errors import InvalidValue
-from muster.model.policy import EVERYONE, Policy, Preemption
+from muster.model.policy import EVERYONE, FairBy, Policy, Preemption
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
 _MILLION = 1_000_000
@@ -28,6 +28,7 @@ def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, i
         over_share=_over_share(config, default),
         weights=_weights(config),
         order=read_order(config, default.order),
+        fair_by=config.choice("fairBy", {by.value: by for by in FairBy}, default.fair_by),
         short_first=read_short_first(config, default.short_first),
         reservations=reservations,
         reservations_in_all=max(reservations, default.reservations_in_all),

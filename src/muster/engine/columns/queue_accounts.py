@@ -22,12 +22,13 @@ from muster.engine.columns.wants import Known
 from muster.engine.kernels.filling import Books
 from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS
-from muster.model.policy import Policy
+from muster.model.policy import FairBy, Policy
 from muster.model.queues import Queue
 from muster.model.resources import MICRO
 from muster.model.snapshot import QueueState, Snapshot
 
 UNLIMITED = NEVER_MS
+_NEVER = -(1 << 60)
 
 
 class NumbersQueues(Protocol):
@@ -119,6 +120,7 @@ class Carried:
         self._active_ms[place], self._has_demand[place] = state.active_ms, bool(state.demand)
         books.turn_weight[number] = policy.turn_weight(state.queue.weight, state.habit)
         books.usage[number] = books.started_usage[number] = account.usage
+        books.last_start[number] = last_start_of(state)
         self._set_flow(number, state, policy)
         books.started[number] = shapes.row(state.started)
         books.held[number] = shapes.row(state.started + state.raced) if state.raced else books.started[number]
@@ -158,7 +160,9 @@ class Carried:
         assert self._books is not None
         account = state.account
         flow = account.flow_at(mark_of(account, self._mark_ms), policy.half_time_ms)
-        self._books.flow[number] = self._books.started_flow[number] = flow
+        goes_by_flow = policy.fair_by is FairBy.FLOW
+        self._books.flow[number] = flow
+        self._books.started_flow[number] = flow if goes_by_flow else account.usage
         if flow > account.usage:
             self._fading[number] = state
         else:  # and so it is at every later mark
@@ -189,6 +193,9 @@ class Carried:
             weight=books.weight,
             turn_weight=books.turn_weight.copy(),
             name_order=books.name_order,
+            lead=np.zeros(len(books.flow), np.int64),
+            last_start=books.last_start.copy(),
+            memory=np.zeros(1, np.int64),
             cordoned=books.cordoned,
             asks_planner=books.asks_planner,
             flow=books.flow.copy(),
@@ -218,6 +225,9 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
         weight=np.ones(queues, np.int64),
         turn_weight=np.ones(queues, np.int64),
         name_order=np.zeros(queues, np.int64),
+        lead=np.zeros(queues, np.int64),
+        last_start=np.zeros(queues, np.int64),
+        memory=np.zeros(1, np.int64),
         cordoned=np.zeros(queues, np.int64),
         asks_planner=np.zeros(queues, np.int64),
         flow=np.zeros(queues, np.int64),
@@ -244,6 +254,13 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
 def mark_of(account: Account, mark_ms: int) -> int:
     """The last mark, or when usage last changed if that is later."""
     return max(mark_ms, account.as_of_ms)
+
+
+def last_start_of(state: QueueState) -> int:
+    """When a queue last started a job; those that never did come before, the one that has stood longest first."""
+    if state.last_start_ms is not None:
+        return state.last_start_ms
+    return _NEVER if state.stands_since_ms is None else 2 * _NEVER + state.stands_since_ms
 
 
 def set_quota(row: Ints, quota: Mapping[str, int], shapes: ShapeTable) -> None:

@@ -125,6 +125,11 @@ class Roll(Lined):
             next=rows("next"),
         )
 
+    def queues_in_line(self) -> list[bool]:
+        """By number, whether a queue has queued jobs."""
+        in_line: list[bool] = (self.columns().queue_lane[: len(self.queues)] != NONE).tolist()
+        return in_line
+
     def job(self, row: int) -> Job:
         """The job in that row. Who is asked for once is asked for again soon, so it is kept until it leaves."""
         job = self._made.get(row)

@@ -37,6 +37,11 @@ NO_ROOM, WOULD_DELAY, NEVER_FITS, OVER_SHARE = range(4)
 """Why a head was set aside; the last one closes its queue."""
 
 
+UNKNOWN, CLOSED, STANDS = range(3)
+"""Of a queue in line: none of its jobs was looked at; those that were can not start, whatever room there is; some can
+if there is room."""
+
+
 class Roll(NamedTuple):
     """The columns of columns.queued_jobs. -1 stands for none: no lifetime, no known run time, no next row."""
 
@@ -79,10 +84,11 @@ class Lines(NamedTuple):
     tie: Ints  # the submit time two jobs of which could not be told apart, or -1
     queues: Ints  # those that offer something in a heap, the one whose turn it is first
     offering: Ints  # how many they are
-    flow_with: Ints  # by queue: its flow if its head were admitted, or one that was passed over before it
+    due: Ints  # by queue: what is compared, per weight, to find whose turn it is
     usage_with: Ints
     passed_class: Ints  # by queue: of the last head passed over before its turn came,
     passed_usage: Ints  # and the most that one of this class would have added
+    stands: Flags  # by queue: whether it was found to have jobs that may start
 
 
 class Limits(NamedTuple):
@@ -117,6 +123,9 @@ class Books(NamedTuple):
     weight: Ints
     turn_weight: Ints  # the same where it is found whose turn it is (muster.model.policy)
     name_order: Ints
+    lead: Ints  # in service, over the queue in line that was served least (muster.engine.columns.leads)
+    last_start: Ints  # when a job of it was last started; below all moments if none ever was
+    memory: Ints  # one number: what usage now counts beside leads; 0 where queues are compared by flow
     cordoned: Ints
     asks_planner: Ints  # whether a rule may hold for the queue that only the planner applies
     flow: Ints

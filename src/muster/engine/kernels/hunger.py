@@ -1,4 +1,5 @@
-"""Whose head is next: of the highest class, the queue whose flow per weight with its head is smallest.
+"""Whose head is next: of the highest class, the queue that was served least, by what it uses now and by its lead in
+service, both per weight; or the one whose flow per weight with its head is smallest, if the policy says so.
 
 The weight is smaller where a queue's jobs usually run long, if the policy says so.
 
@@ -34,8 +35,8 @@ def is_less(one: int, per_one: int, other: int, per_other: int) -> int:
 
 @kernel
 def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: int) -> bool:
-    """Whether a queue's head comes before another's: by class, then the hungriest, whose flow per weight with its head
-    is smallest; then usage per weight, then name."""
+    """Whether a queue's head comes before another's: by class, then what is due per weight, then usage per weight with
+    the head, then, by service, whose last start is oldest; then name."""
     mine, theirs = (
         roll.lane_class[lines.heap[lines.begin[one]]],
         roll.lane_class[lines.heap[lines.begin[other]]],
@@ -43,9 +44,11 @@ def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: in
     if mine != theirs:
         return bool(mine > theirs)
     weight, weight_other = books.turn_weight[one], books.turn_weight[other]
-    order = is_less(lines.flow_with[one], weight, lines.flow_with[other], weight_other)
+    order = is_less(lines.due[one], weight, lines.due[other], weight_other)
     if order == 0:
         order = is_less(lines.usage_with[one], weight, lines.usage_with[other], weight_other)
+    if order == 0 and books.memory[0] and books.last_start[one] != books.last_start[other]:
+        return bool(books.last_start[one] < books.last_start[other])
     if order == 0:
         return bool(books.name_order[one] < books.name_order[other])
     return order < 0
@@ -70,7 +73,10 @@ def look_up_head(
         asks = max(asks, lines.passed_usage[queue])
     usage = books.usage[queue] + asks
     lines.usage_with[queue] = usage
-    lines.flow_with[queue] = max(books.flow[queue], usage)
+    if books.memory[0]:
+        lines.due[queue] = books.started_usage[queue] * books.memory[0] + books.lead[queue]
+    else:
+        lines.due[queue] = max(books.flow[queue], usage)
     return True
 
 

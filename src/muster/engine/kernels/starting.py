@@ -7,6 +7,7 @@ from muster.engine.kernels.changes import put_one, undo
 from muster.engine.kernels.filling import (
     ALWAYS,
     CAREFUL,
+    CLOSED,
     DONE,
     FULL_OUTPUT,
     LIMITED,
@@ -14,6 +15,7 @@ from muster.engine.kernels.filling import (
     NO_ROOM,
     NONE,
     OVER_SHARE,
+    STANDS,
     TIED,
     WOULD_DELAY,
     Books,
@@ -100,11 +102,12 @@ def fill(
                 if rules.lifetime_bounds and may_overtake(roll, field, row) and overtakes(field, profile, moments):
                     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
                     return CAREFUL, queue
-                write_down(roll, shapes, books, field, done, queue, profile, row, cluster)
+                write_down(roll, shapes, books, rules, field, done, queue, profile, row, cluster)
                 lines.out[row] = 1
                 if lines.first[lane] == row:
                     lines.first[lane] = roll.next[row]
                 lines.stale[queue] = 1
+                lines.stands[queue] = STANDS
                 continue
             is_as_it_was = is_known and shapes.delays_at[profile] == done.size[3]
             if is_as_it_was or (len(field.starts) > 0 and is_room_regardless(field, profile)):
@@ -257,6 +260,7 @@ def write_down(
     roll: Roll,
     shapes: Shapes,
     books: Books,
+    rules: Rules,
     field: Field,
     done: Started,
     queue: int,
@@ -284,22 +288,26 @@ def write_down(
     done.size[0] = at + 1
     done.size[1] = task
     done.size[3] += 1
-    write_start(roll, shapes, books, queue, profile, row)
+    write_start(roll, shapes, books, rules, queue, profile, row)
     trial[LENGTH] = 0
 
 
 @kernel
-def write_start(roll: Roll, shapes: Shapes, books: Books, queue: int, profile: int, row: int) -> None:
+def write_start(roll: Roll, shapes: Shapes, books: Books, rules: Rules, queue: int, profile: int, row: int) -> None:
     """The job is admitted and starts at its min: what its queue and user hold from now on."""
     usage = shapes.usage[profile]
     books.usage[queue] += usage
     books.flow[queue] = max(books.flow[queue], books.usage[queue])
     books.started_usage[queue] += usage
-    books.started_flow[queue] = max(books.started_flow[queue], books.started_usage[queue])
+    if books.memory[0]:
+        books.started_flow[queue] = books.started_usage[queue]
+    else:
+        books.started_flow[queue] = max(books.started_flow[queue], books.started_usage[queue])
     if roll.lifetime[row] == NONE:
         books.fixed_usage[queue] += usage
         books.fixed_flow[queue] = max(books.fixed_flow[queue], books.fixed_usage[queue])
     books.starts[queue] += 1
+    books.last_start[queue] = rules.now
     user = roll.user[row]
     for resource in range(shapes.least.shape[1]):
         amount = shapes.least[profile, resource]
@@ -351,6 +359,7 @@ def close_for_all(lines: Lines, limits: Limits, queue: int) -> bool:
     limits.lifetime[queue, place] = NONE
     limits.many[queue] = place + 1
     lines.stale[queue] = 1
+    lines.stands[queue] = max(lines.stands[queue], CLOSED)
     return True
 
 
@@ -358,6 +367,7 @@ def close_for_all(lines: Lines, limits: Limits, queue: int) -> bool:
 def leave_aside(lines: Lines, done: Started, queue: int, profile: int, row: int, why: int, bound: int) -> None:
     """The head waits: write down why, and offer others."""
     note_aside(done, row, why)
+    lines.stands[queue] = max(lines.stands[queue], CLOSED if why == NEVER_FITS else STANDS)
     set_aside(lines, queue, profile, bound)
 
 

@@ -26,6 +26,7 @@ _BY_QUEUE = (
     "fixed_flow",
     "fixed_usage",
     "starts",
+    "last_start",
 )
 
 

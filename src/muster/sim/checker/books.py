@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
+from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Running, Task, least_usage_of, resources_of, usage_of
+from muster.model.policy import FairBy
 from muster.model.queues import Queue
 from muster.model.resources import NOTHING, Resources, total
 from muster.sim.checker.fitting import Ever
 from muster.sim.checker.nodes import NodeBook
+from muster.sim.checker.service import Service
 from muster.sim.checker.shares import demand_of, shares_of
 from muster.sim.checker.world import World, groups_of
 
@@ -70,6 +74,8 @@ class Books:
             self._hold_for_user(run.job, run.resources)
         self.ever = Ever(world)
         self.shares = shares_of(world, self.ever, self.nodes)
+        is_by_service = world.policy.fair_by is FairBy.SERVICE
+        self.service = Service(world, self.shares.whole) if is_by_service else None
         self.queues = {name: self._opening(name) for name in world.queues}
         for pending in world.pending.values():
             self.admit(pending.job, 0)
@@ -86,12 +92,16 @@ class Books:
             started_usage=state.account.usage,
             usage=state.account.usage,
             flow=state.account.flow_at(mark_ms, policy.half_time_ms),
-            started_flow=state.account.flow_at(mark_ms, policy.half_time_ms),
-            flow_now=state.account.flow_at(now_ms, policy.half_time_ms),
+            started_flow=self._memory(state.account, mark_ms),
+            flow_now=self._memory(state.account, now_ms),
             fixed_usage=state.fixed.usage,
             fixed_flow=state.fixed.flow_at(now_ms, policy.half_time_ms),
             charged=state.charged,
         )
+
+    def _memory(self, account: Account, moment_ms: int) -> int:
+        """What a queue's started jobs are compared by where someone takes from it: by service, what they use now."""
+        return account.usage if self.service else account.flow_at(moment_ms, self.world.policy.half_time_ms)
 
     # -- what a snapshot says of itself ----------------------------------------------------------------
 
@@ -145,6 +155,12 @@ class Books:
         holding = self.queues[job.queue]
         return max(holding.flow, holding.usage + self.least_usage(job))
 
+    def due(self, queue: str) -> Fraction:
+        """What is compared, by service, to find whose turn it is."""
+        assert self.service is not None
+        holding = self.queues[queue]
+        return self.service.due(queue, holding.started_usage, holding.queue.weight, self.turn_weight(queue))
+
     def turn_weight(self, queue: str) -> int:
         """By what flows are divided to find whose turn it is."""
         state = self.world.queues[queue]
@@ -179,7 +195,8 @@ class Books:
             self._hold(job, resources - least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
-        holding.started_flow = max(holding.started_flow, holding.started_usage)
+        was = 0 if self.service else holding.started_flow
+        holding.started_flow = max(was, holding.started_usage)
         holding.starts += 1
         self.starts += 1
         self._put(job, tasks)

@@ -90,10 +90,13 @@ def _head(world: World, queue: str) -> Job | None:
 
 
 def _is_hungrier(books: Books, one: Job, other: Job) -> bool:
-    """Whether flow, then usage, each with the job and per weight, then the name puts one queue before the other."""
+    """Whether one queue comes before the other: by service, if what is due says so beyond doubt; else by flow, then
+    usage, each with the job and per weight, then the name."""
     left, right = books.queues[one.queue], books.queues[other.queue]
     if not (left.is_exact and right.is_exact):
         return False
+    if books.service is not None:
+        return books.due(one.queue) + books.service.close < books.due(other.queue)
     # a/b < c/d where a*d < c*b
     ours = (books.flow_with(one), left.usage + books.least_usage(one))
     theirs = (books.flow_with(other), right.usage + books.least_usage(other))

@@ -42,6 +42,8 @@ def checkpoint(state: State) -> Iterator[Told]:
                 fixed=found.fixed,
                 active_ms=found.active_ms,
                 habit=found.habit,
+                last_start_ms=found.last_start_ms,
+                stands_since_ms=found.stands_since_ms,
             ),
         )
 

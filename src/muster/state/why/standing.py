@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from muster.engine.columns.leads import Leads, Positions
+from muster.engine.columns.queue_accounts import last_start_of
+from muster.engine.columns.views import floor_of
 from muster.engine.shares import shares
 from muster.model.jobs import Job, least_usage_of
 from muster.model.order import Order
 from muster.model.plan import Plan
+from muster.model.policy import FairBy
 from muster.model.reasons import Reason
 from muster.model.resources import MICRO
 from muster.model.snapshot import QueueState, Snapshot
 
 MOST_RIVALS = 3
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,18 +32,20 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """Another queue with jobs in line. `flow_per_weight` with its first job, as progressive filling compares it."""
+    """Another queue with jobs in line. `due` is what progressive filling compares, per weight: what it was served, in
+    hours of usage, or the flow it would have with its first job."""
 
     queue: str
     head: str
     priority_class: int
-    flow_per_weight: float
+    due: float
     is_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A queue's share of the fleet, in parts of 1. `weight` and `divisor` as people write weights."""
+    """A queue's share of the fleet, in parts of 1. `weight` and `divisor` as people write weights, `due` as rivals
+    have it, `by` what that is."""
 
     queue: str
     usage: float
@@ -47,7 +54,8 @@ class Share:
     entitled: float
     weight: float
     divisor: float
-    flow_per_weight: float
+    due: float
+    by: FairBy
 
 
 def ahead_in_queue(snapshot: Snapshot, job: Job) -> Ahead:
@@ -75,23 +83,24 @@ def _because(order: Order, first: Job, job: Job) -> str:
 
 def rivals(snapshot: Snapshot, plan: Plan, job: Job) -> tuple[Rival, ...]:
     """Other queues with jobs in line, those that go before the job first; a few of them."""
-    own = _hunger(snapshot, _queue(snapshot, job.queue), job)
+    hunger = _Hunger(snapshot)
+    own = hunger.of(_queue(snapshot, job.queue), job)
     never = {name for name, reason in plan.reasons() if reason is Reason.NEVER_FITS}
     found = []
     for state in snapshot.queues:
         head = _head(snapshot, state, never)
         if state.queue.name == job.queue or head is None or state.queue.cordoned:
             continue
-        hunger = _hunger(snapshot, state, head)
+        theirs = hunger.of(state, head)
         found.append(
             (
-                hunger,
+                theirs,
                 Rival(
                     queue=state.queue.name,
                     head=head.id,
                     priority_class=head.priority_class,
-                    flow_per_weight=float(hunger[1]),
-                    is_first=hunger < own,
+                    due=float(theirs[1]),
+                    is_first=theirs < own,
                 ),
             )
         )
@@ -104,12 +113,32 @@ def _head(snapshot: Snapshot, state: QueueState, never: set[str]) -> Job | None:
     return min((job for job in firsts if job is not None), key=snapshot.place, default=None)
 
 
-def _hunger(snapshot: Snapshot, state: QueueState, head: Job) -> tuple[int, Fraction, Fraction, str]:
-    """The order of progressive filling: class, flow and usage per weight with the head, name (design.md 4.3)."""
-    usage = state.account.usage + least_usage_of(head.profile, snapshot.policy.weights)
-    flow = max(state.account.flow_at(snapshot.now_ms, snapshot.policy.half_time_ms), usage)
-    flow_per, usage_per = (snapshot.policy.per_weight(it, state.queue.weight, state.habit) for it in (flow, usage))
-    return -head.priority_class, flow_per, usage_per, state.queue.name
+class _Hunger:
+    """The order of progressive filling (design.md 4.3)."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot, self._policy = snapshot, snapshot.policy
+        self._leads: Leads | None = None
+        if snapshot.policy.fair_by is FairBy.SERVICE:
+            in_line = {number: state for number, state in enumerate(snapshot.queues) if state.lanes}
+            usage = snapshot.policy.weights.usage(floor_of(snapshot).capacity())
+            self._leads = Positions(snapshot.queues, in_line, snapshot.now_ms, usage, snapshot.policy).leads()
+            self._number = {state.queue.name: number for number, state in in_line.items()}
+
+    def of(self, state: QueueState, head: Job) -> tuple[int, Fraction, Fraction, int, str]:
+        """Class, what is due and usage with the head, both per weight, by service the last start, name."""
+        usage = state.account.usage + least_usage_of(head.profile, self._policy.weights)
+        last_start = 0
+        if self._leads is None:
+            due = max(state.account.flow_at(self._snapshot.now_ms, self._policy.half_time_ms), usage)
+        else:
+            lead = self._leads.by_number.get(self._number.get(state.queue.name, -1), 0)
+            due, last_start = state.account.usage * self._leads.memory + lead, last_start_of(state)
+        weight, habit = state.queue.weight, state.habit
+        due_per, usage_per = (self._policy.per_weight(it, weight, habit) for it in (due, usage))
+        if self._leads is not None:
+            due_per *= Fraction(self._leads.unit_ms, HOUR_MS)
+        return -head.priority_class, due_per, usage_per, last_start, state.queue.name
 
 
 def share_of(snapshot: Snapshot, job: Job) -> Share:
@@ -125,7 +154,8 @@ def share_of(snapshot: Snapshot, job: Job) -> Share:
         entitled=divided.entitled[name] / whole,
         weight=state.queue.weight / MICRO,
         divisor=divided.divisor / MICRO,
-        flow_per_weight=float(_hunger(snapshot, state, job)[1]),
+        due=float(_Hunger(snapshot).of(state, job)[1]),
+        by=snapshot.policy.fair_by,
     )
 
 

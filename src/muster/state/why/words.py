@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from muster.model.jobs import Profile, TaskGroup
+from muster.model.policy import FairBy
 from muster.model.reasons import Facts, Happening, Reason
 from muster.model.resources import GPU, PODS, Resources, format_amount
 from muster.state.why.answer import Leaves, Why
@@ -100,6 +101,12 @@ def _lack(lack: Lack) -> str:
 # --- standing -----------------------------------------------------------------------------------
 
 
+_DUE = {
+    FairBy.SERVICE: "less served: {theirs} against {here} here, in hours of usage per weight",
+    FairBy.FLOW: "flow per weight {theirs} against {here} here",
+}
+
+
 def _ahead(why: Why) -> str:
     ahead, told = why.ahead, []
     if ahead.count:
@@ -111,7 +118,7 @@ def _ahead(why: Why) -> str:
         if rival.priority_class > why.job.priority_class:
             because = f"class {rival.priority_class} before {why.job.priority_class}"
         else:
-            because = f"flow per weight {rival.flow_per_weight:.4g} against {why.share.flow_per_weight:.4g} here"
+            because = _DUE[why.share.by].format(theirs=f"{rival.due:.4g}", here=f"{why.share.due:.4g}")
         told.append(f"queue {rival.queue} with {rival.head} ({because})")
     return f"Ahead of it: {'; '.join(told)}." if told else "Nobody is ahead of it."
 
