@@ -16,7 +16,7 @@ from evidence.experiment import Case, Outcome
 from evidence.traces import trace
 from evidence.writing import bar, table
 from muster.model.nodes import DEVICE_MILLI
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import FairBy, Policy, Preemption
 from muster.model.queues import MINUTE_MS, Queue
 from muster.model.resources import GPU, MICRO
 from muster.sim.scenario.scenario import Scenario, ScriptJob
@@ -49,6 +49,7 @@ NEVER_MS = 1 << 50
 def _policy(**changes: object) -> Policy:
     plain: dict[str, object] = {
         "over_share": None,
+        "fair_by": FairBy.FLOW,  # the logs are compared with what was published of fair shares by use
         "preemption": Preemption.OFF,
         "elastic_every_ms": None,
         "reestimate_ms": 10 * MINUTE_MS,

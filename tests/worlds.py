@@ -451,8 +451,8 @@ def _policy(knobs: Knobs, chance: Random) -> Policy:
         **({"vain_searches_per_turn": chance.choice(knobs.searches)} if knobs.searches else {}),
         move_points=chance.choice([1, 10, 30]) if knobs.moves == "on" else None,
         preempts_for_shares=chance.random() < 0.8,
-        short_first=chance.choice([500, 1000]) if knobs.habits else 0,
-        fair_by=chance.choice([FairBy.SERVICE, FairBy.SERVICE, FairBy.FLOW]),
+        short_first=(short_first := chance.choice([0, 500, 1000]) if knobs.habits else 0),
+        fair_by=FairBy.FLOW if short_first else chance.choice([FairBy.SERVICE, FairBy.SERVICE, FairBy.FLOW]),
     )
 
 

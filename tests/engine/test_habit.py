@@ -17,7 +17,7 @@ NEW = {"name": "m", "cpu": 4}
 
 def told(short_first: float, *jobs: dict[str, Any], **rest: Any) -> Story:
     """What becomes of jobs on four cores, where nobody says how long anything runs and nothing is remembered."""
-    config = {"shortFirst": short_first, "halfTime": "1ms", "overShare": "off", "preemption": "off"}
+    config = {"shortFirst": short_first, "halfTime": "1ms", "fairBy": "flow", "overShare": "off", "preemption": "off"}
     return story(world(nodes=[{"name": "n", "cpu": 4}], jobs=jobs, config=config, until=2000, **rest))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from muster.model import events as ev
 from muster.model.jobs import Job
 from muster.model.order import NAMED
-from muster.model.policy import Policy
+from muster.model.policy import FairBy, Policy
 from muster.model.resources import GPU
 from muster.sim.scenario.scenario import Scenario, ScriptJob
 from muster.sim.simulate import Simulation
@@ -57,7 +57,7 @@ def over_by(scenario: Scenario, moment_ms: int) -> set[str]:
     "policy",
     [
         *(pytest.param(Policy(over_share=None, order=order), id=f"order {name}") for name, order in NAMED.items()),
-        pytest.param(Policy(over_share=None, short_first=1000), id="queues of short jobs first"),
+        pytest.param(Policy(over_share=None, short_first=1000, fair_by=FairBy.FLOW), id="queues of short jobs first"),
     ],
 )
 @settings(max_examples=3)

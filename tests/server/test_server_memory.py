@@ -16,7 +16,7 @@ from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.model.fleet import Cluster
 from muster.model.nodes import Node
-from muster.model.policy import Policy
+from muster.model.policy import FairBy, Policy
 from muster.model.queues import Queue
 from muster.model.resources import MICRO, Resources, parse_amount
 from muster.server.access import Who
@@ -30,7 +30,7 @@ ADMIN = Who(name="admin", is_admin=True)
 NODES = 3
 BEGAN_MS = 1_800_000_000_000
 
-POLICY = Policy(half_time_ms=20_000, unknown_end_ms=30_000, protected_ms=5_000, short_first=500)
+POLICY = Policy(half_time_ms=20_000, unknown_end_ms=30_000, protected_ms=5_000, fair_by=FairBy.FLOW, short_first=500)
 
 
 class Server:
@@ -96,6 +96,7 @@ class Server:
             "pending": {name: (it.attempt, it.line, it.reservation) for name, it in state.pending.items()},
             "waiting": sorted(state.waiting()),
             "accounts": {name: (it.account, it.fixed, it.habit) for name, it in self._queues()},
+            "stands": {name: (it.stands_since_ms, it.last_start_ms) for name, it in self._queues()},
             "holds": {name: (it.started, it.demand, it.charged) for name, it in self._queues()},
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.model.order import NAMED, Order
+from muster.model.policy import FairBy
 from muster.sim.scenario.loader import parse
 from muster.sim.scenario.problems import ScenarioError
 from muster.sim.simulate import Simulation
@@ -73,6 +74,36 @@ def test_the_order_decides_who_starts_next(order: str, second: str) -> None:
 @pytest.mark.parametrize("text, thousandths", [("0", 0), ("0.5", 500), ("1", 1000), ("0.125", 125)])
 def test_how_much_queues_of_short_jobs_come_first_is_read(text: str, thousandths: int) -> None:
     assert parse((THREE % "arrival").replace("overShare: off", f"shortFirst: {text}")).policy.short_first == thousandths
+
+
+@pytest.mark.parametrize(
+    "text, fair_by",
+    [
+        pytest.param("backfill: on", FairBy.SERVICE, id="by service unless it says otherwise"),
+        pytest.param("fairBy: flow", FairBy.FLOW, id="by flow"),
+        pytest.param("shortFirst: 0.5", FairBy.FLOW, id="queues of short jobs come first by flow"),
+    ],
+)
+def test_by_what_turns_go_is_read(text: str, fair_by: FairBy) -> None:
+    assert parse((THREE % "arrival").replace("overShare: off", text)).policy.fair_by is fair_by
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        pytest.param("fairBy: luck", "config.fairBy: 'luck' is not allowed: one of service, flow", id="no such thing"),
+        pytest.param(
+            "fairBy: service, shortFirst: 0.5",
+            "config.shortFirst: compares flows: leave out fairBy, or say flow",
+            id="short jobs first by service",
+        ),
+    ],
+)
+def test_a_wrong_way_to_find_whose_turn_it_is_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse((THREE % "arrival").replace("overShare: off", text))
+
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

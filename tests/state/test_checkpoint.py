@@ -12,6 +12,7 @@ from worlds import EVERYTHING, POOLS, WIDTHS, a_job, a_world, scenarios
 from muster.model import events as ev
 from muster.model.budgets import EvictionLimit
 from muster.model.habit import Habit
+from muster.model.policy import FairBy
 from muster.model.retries import Retries
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -51,7 +52,7 @@ def test_property_turns_recorded_from_the_middle_on_are_decided_alike(whole: Sce
 
 
 def test_a_checkpoint_tells_what_no_event_of_that_time_does() -> None:
-    world = a_world(over_share=None, short_first=500).with_node("n", cpu=4).with_queues("a")
+    world = a_world(over_share=None, short_first=500, fair_by=FairBy.FLOW).with_node("n", cpu=4).with_queues("a")
     world.with_jobs(a_job("a").named("tried").cpu(4).lasts(seconds=600).of(retries=Retries(failed=3))).turn()
     world.at(seconds=60).happens(ev.TaskFailed(job="tried", group="task", index=0)).turn()
     world.at(seconds=61).turn()

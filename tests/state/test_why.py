@@ -17,6 +17,7 @@ from muster.model.after import After
 from muster.model.flow import Account
 from muster.model.habit import Habit
 from muster.model.plan import Start, Waiting
+from muster.model.policy import FairBy
 from muster.model.resources import CPU
 from muster.sim.scenario.scenario import Scenario
 from muster.sim.simulate import Simulation
@@ -120,7 +121,9 @@ def test_the_paragraph_says_it_with_numbers(jobs: list[JobBuilder], asked: str, 
 )
 def test_queues_of_short_jobs_are_ahead_where_the_policy_says_so(short_first: int, said: str) -> None:
     world = (
-        a_world(over_share=None, short_first=short_first, reservations=0).with_node(cpu=8).with_queues("a", "b", "z")
+        a_world(over_share=None, short_first=short_first, fair_by=FairBy.FLOW, reservations=0)
+        .with_node(cpu=8)
+        .with_queues("a", "b", "z")
     )
     world.with_jobs(a_job("z").named("first").cpu(8).lasts(minutes=10)).turn()
     for queue, seconds in (("a", 1000), ("b", 10)):
@@ -130,6 +133,17 @@ def test_queues_of_short_jobs_are_ahead_where_the_policy_says_so(short_first: in
     text = paragraph(why(world.with_jobs(a_job("a").named("own").cpu(4), a_job("b").named("other").cpu(4)), "own"))
 
     assert said in text, text
+
+
+def test_a_queue_that_was_served_less_is_ahead() -> None:
+    world = a_world(over_share=None, reservations=0).with_node(cpu=8)
+    world.with_jobs(a_job("a").named("first").cpu(8).lasts(minutes=60)).turn()
+    world.at(minutes=30).with_jobs(a_job("a").named("own").cpu(4), a_job("b").named("other").cpu(4)).turn()
+
+    said = paragraph(why(world, "own"))
+
+    assert "queue b with other (less served: 0 against " in said, said
+    assert "in hours of usage per weight" in said
 
 
 def test_a_guess_is_called_one() -> None:

@@ -65,7 +65,7 @@ class Policy:
     over_share: int | None = 12 * MICRO // 10
     weights: Weights = DEFAULT_WEIGHTS
     order: Order = ARRIVAL
-    fair_by: FairBy = FairBy.FLOW
+    fair_by: FairBy = FairBy.SERVICE
     short_first: int = 0  # thousandths: how much queues of short jobs come before others of equal flow per weight
     order_step_ms: int = 10 * MINUTE_MS  # how often an order that changes with time is looked at
     reservations: int = 1  # for each cluster and kind; EVERYONE: conservative backfill

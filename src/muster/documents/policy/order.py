@@ -6,6 +6,7 @@ from __future__ import annotations
 from muster.documents.fields import Fields
 from muster.documents.values import Map
 from muster.model.order import NAMED, Order
+from muster.model.policy import FairBy
 from muster.model.resources import MICRO
 
 _EXPONENT = "a number from -20 to 20 with at most three decimals"
@@ -37,6 +38,14 @@ def read_short_first(config: Fields, default: int) -> int:
     if micro % _THOUSANDTH:
         config.refuse("shortFirst", _PART)
     return micro // _THOUSANDTH
+
+
+def read_fair_by(config: Fields, default: FairBy, short_first: int) -> FairBy:
+    """The key `fairBy` of the config. How long jobs run is a factor of flows, so `shortFirst` goes by flow."""
+    fair_by = config.choice("fairBy", {by.value: by for by in FairBy}, FairBy.FLOW if short_first else default)
+    if short_first and fair_by is not FairBy.FLOW:
+        config.add("shortFirst", f"compares flows: leave out fairBy, or say {FairBy.FLOW.value}")
+    return fair_by
 
 
 def _thousandths(fields: Fields, key: str) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.documents.fields import Fields
-from muster.documents.policy.order import read_order, read_short_first
+from muster.documents.policy.order import read_fair_by, read_order, read_short_first
 from muster.documents.policy.placement import read_placement
 from muster.documents.policy.width import read_levels, read_width
 from muster.documents.scalars import INT32, resource_name
 from muster.documents.values import plain
 from muster.model.errors import InvalidValue
-from muster.model.policy import EVERYONE, FairBy, Policy, Preemption
+from muster.model.policy import EVERYONE, Policy, Preemption
 from muster.model.resources import DEFAULT_WEIGHTS, MICRO, Weights
 
 _MILLION = 1_000_000
@@ -20,7 +20,8 @@ _MOST_RESERVATIONS = 16
 
 def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, int]]:
     """The policy and the levels that jobs may name; `default`: what is true where the mapping says nothing."""
-    reservations = _reservations(config, default)
+    reservations, short_first = _reservations(config, default), read_short_first(config, default.short_first)
+    fair_by = read_fair_by(config, default.fair_by, short_first)
     policy = Policy(
         **read_width(config, default),
         turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
@@ -28,8 +29,8 @@ def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, i
         over_share=_over_share(config, default),
         weights=_weights(config),
         order=read_order(config, default.order),
-        fair_by=config.choice("fairBy", {by.value: by for by in FairBy}, default.fair_by),
-        short_first=read_short_first(config, default.short_first),
+        fair_by=fair_by,
+        short_first=short_first,
         reservations=reservations,
         reservations_in_all=max(reservations, default.reservations_in_all),
         move_points=None if config.is_off("moves") else config.optional_integer("moves", 1, 100),
