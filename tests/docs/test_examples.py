@@ -281,7 +281,7 @@ def test_an_example_shows_what_it_claims(name, question, answer):
 
 def test_without_short_first_the_checks_of_that_example_wait_for_all_of_analysis():
     text = (ROOT / "examples" / "scenarios" / "short-first.yaml").read_text(encoding="utf-8")
-    without = text.replace("shortFirst: 0.5", "shortFirst: 0")
+    without = text.replace("shortFirst: 0.5", "fairBy: flow")
 
     log = [line for tick in Simulation(parse(without)) for line in lines(tick)]
 
