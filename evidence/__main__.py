@@ -20,6 +20,7 @@ from evidence.keeping import ROOT, Shelf
 from evidence.traces import MissingTrace
 
 EXPERIMENTS = {
+    "E0": "evidence.e0_days",
     "E1": "evidence.e1_fragmentation",
     "E2": "evidence.e2_backfill",
     "E3": "evidence.e3_fairness",

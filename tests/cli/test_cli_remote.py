@@ -147,6 +147,10 @@ def test_who_waits_for_a_job_that_fails_hears_of_it(muster: Muster) -> None:
         pytest.param(["queue", "set", "a", "--quota", "cpu"], ["quota", "'cpu'", "cpu=100"], id="half a quota"),
         pytest.param(["queue", "set", "a", "--quota", "cpu=x"], ["quota.cpu", "x"], id="a quota that is no amount"),
         pytest.param(["queue", "set", "a", "--weight", "0"], ["weight", "0"], id="a weight of nothing"),
+        pytest.param(
+            ["queue", "set", "a", "--default-time-limit", "soon"], ["soon", "12h", "off"], id="a limit that is no time"
+        ),
+        pytest.param(["queue", "set", "a", "--excess-budget", "-1"], ["-1", "0", "off"], id="a budget below nothing"),
         pytest.param(["token", "make", "x", "--may", "a=rule"], ["may", "a=rule", "submit"], id="a right there is not"),
         pytest.param(["pool", "set", "p", "--node-selector", "x"], ["node-selector", "'x'"], id="half a label"),
         pytest.param(["jobs", "--server", "nowhere"], ["server", "nowhere", "http://"], id="no address"),
@@ -327,6 +331,18 @@ def test_a_queue_keeps_what_is_not_said(muster: Muster) -> None:
     muster("queue", "set", "b", "--no-quota", "--uncordon")
     queue = next(queue for queue in told(muster, "queues") if queue["name"] == "b")
     assert (queue["weight"], queue["quota"], queue["cordoned"]) == (2.0, {}, False)
+
+
+def test_a_queue_says_how_long_its_jobs_run(muster: Muster) -> None:
+    muster("queue", "set", "timed", "--default-time-limit", "2h", "--excess-budget", "90.5")
+    wide = muster("queue", "set", "timed", "--default-expected-runtime", "10m", "-o", "wide").stdout.splitlines()
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "timed")
+    assert (queue["defaultTimeLimit"], queue["defaultExpectedRuntime"], queue["excessBudget"]) == (7200, 600, 90.5)
+    assert wide[1].split()[-3:] == ["90.5", "2h", "10m"]
+
+    muster("queue", "set", "timed", "--default-time-limit", "off", "--excess-budget", "off")
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "timed")
+    assert (queue["defaultTimeLimit"], queue["defaultExpectedRuntime"], queue["excessBudget"]) == (None, 600, None)
 
 
 def test_machines_pools_and_users(muster: Muster) -> None:

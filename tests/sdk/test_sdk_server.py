@@ -149,6 +149,9 @@ def test_queues_users_and_pools_are_made_and_changed(client: Any) -> None:
     assert (made.name, made.weight, made.cordoned, made.quota["cpu"]) == ("b", 2.5, True, "10")
     assert client.queue("b") == made
     assert {queue.name for queue in client.queues()} >= {"a", "b"}
+    times = client.put_queue("timed", default_time_limit=7200, default_expected_runtime=0.5, excess_budget=90)
+    assert (times.default_time_limit, times.default_expected_runtime, times.excess_budget) == (7200, 0.5, 90)
+    assert client.queue("timed") == times
     assert client.put_user("ana", quota={"cpu": 4}).quota == {"cpu": "4"}
     assert "ana" in [user.name for user in client.users()]
     pool = client.put_pool("p", node_selector={"team": "p"}, disable_sharing=True)

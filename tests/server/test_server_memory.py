@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from muster.agent.protocol import Report
 from muster.model import events as ev
 from muster.model.fleet import Cluster
+from muster.model.jobs import Running
 from muster.model.nodes import Node
 from muster.model.policy import FairBy, Policy
 from muster.model.queues import Queue
 from muster.model.resources import MICRO, Resources, parse_amount
 from muster.server.access import Who
-from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.finding import cluster_thing, node_thing, queue_of, queue_thing
 from muster.server.news import Heard, News
 from muster.server.service import Limits, Service
 from muster.state import lining
@@ -72,6 +73,10 @@ class Server:
             case "cancel":
                 known = sorted(self.service.world.state.waiting())
                 self.turn(News(events=[ev.JobCancelled(job=known[said[0] % len(known)])] if known else []))
+
+    def running(self) -> list[Running]:
+        """The attempts that run."""
+        return list(self.service.world.state.running.values())
 
     def _ends(self, which: int, result: str) -> Iterator[News]:
         running = self.service.world.state.running
@@ -219,6 +224,36 @@ def test_what_a_queue_used_before_a_restart_still_counts(furnished: Path, tmp_pa
         two.do(9, ("submit", jobs))
         queues = [run.job.queue for run in two.service.world.state.running.values()]
         assert sorted(queues) == ["b", "b", "b"]
+
+
+def test_what_a_queue_says_for_a_job_at_its_submission_stays_with_the_job(furnished: Path, tmp_path: Path) -> None:
+    """Also after the queue says something else, and after a restart."""
+    shutil.copy(furnished, tmp_path / "one.db")
+    timed = Queue(name="a", default_time_limit_ms=7_200_000, default_expected_ms=600_000)
+    with started(tmp_path / "one.db", BEGAN_MS) as one:
+        one.turn(News(events=[ev.QueueSet(queue=timed)], things=[queue_thing(timed)]))
+        one.do(0, ("submit", [{"queue": "a", "cpu": 1}, {"queue": "a", "cpu": 1, "timeLimit": "1m"}]))
+        later = Queue(name="a")
+        one.turn(News(events=[ev.QueueSet(queue=later)], things=[queue_thing(later)]))
+        one.copy_of_store(tmp_path / "two.db")
+        known = {run.job.id: (run.job.expected_ms, run.job.time_limit_ms) for run in one.running()}
+    assert sorted(known.values(), key=str) == [(600_000, 7_200_000), (None, 60_000)]
+    with started(tmp_path / "two.db", one.now_ms) as two:
+        assert {run.job.id: (run.job.expected_ms, run.job.time_limit_ms) for run in two.running()} == known
+
+
+def test_all_that_is_said_of_a_queue_is_found_again() -> None:
+    queue = Queue(
+        name="a",
+        weight=2 * MICRO,
+        quota={"cpu": 1000},
+        cordoned=True,
+        excess_budget=90 * MICRO * 60_000,
+        default_time_limit_ms=7_200_001,
+        default_expected_ms=1,
+    )
+
+    assert queue_of(queue_thing(queue)) == queue
 
 
 FULL = {"queue": "a", "cpu": 4, "lifetime": "1h", "expectedRuntime": "1m"}

@@ -242,6 +242,32 @@ def test_queues_and_users() -> None:
     assert scenario.users == (User(name="u1", quota={GPU: 8000}), User(name="u2"))
 
 
+@pytest.mark.parametrize(
+    "said, times_ms",
+    [
+        pytest.param("", (600_000, 7_200_000), id="a job that says nothing has both from its queue"),
+        pytest.param("expectedRuntime: 1h", (3_600_000, 7_200_000), id="what it expects is its own"),
+        pytest.param("expectedRuntime: 3h", (10_800_000, 10_800_000), id="the limit is never below what it expects"),
+        pytest.param("timeLimit: 30m", (None, 1_800_000), id="a limit of its own says how long it runs at most"),
+        pytest.param("timeLimit: 5h, expectedRuntime: 2m", (120_000, 18_000_000), id="a job that says both has both"),
+    ],
+)
+def test_a_queue_says_how_long_its_jobs_run_that_say_nothing(said: str, times_ms: tuple[int | None, int]) -> None:
+    queue = "queues: [{name: A, defaultTimeLimit: 2h, defaultExpectedRuntime: 10m}]\n"
+
+    (one,) = parse(queue + f"jobs: [{{name: a, queue: A, cpu: 1{said and ', '}{said}}}]").jobs
+
+    assert (one.job.expected_ms, one.job.time_limit_ms) == times_ms
+
+
+def test_a_queues_defaults_are_no_times_below_nothing() -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse("queues: [{name: A, defaultTimeLimit: 0s, defaultExpectedRuntime: soon}]")
+
+    assert "queues[0].defaultTimeLimit" in str(refused.value)
+    assert "queues[0].defaultExpectedRuntime" in str(refused.value)
+
+
 def test_without_queues_those_that_jobs_mention_exist() -> None:
     scenario = parse("jobs: [{name: a, queue: B, cpu: 1}, {name: b, queue: A, cpu: 1}, {name: c, cpu: 1}]")
 

@@ -81,6 +81,11 @@ def milliseconds(value: Value) -> int | None:
     return _milliseconds(value.value, value.text) if isinstance(value, Scalar) else None
 
 
+def milliseconds_in(text: str) -> int | None:
+    """The duration that someone typed, with its unit; None when it is none."""
+    return _milliseconds(text, text)
+
+
 @lru_cache(maxsize=_REMEMBERED, typed=True)
 def _milliseconds(value: Plain, text: str) -> int | None:
     match = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None

@@ -234,9 +234,21 @@ class AsyncClient:
         weight: float = 1.0,
         quota: Mapping[str, str | int | float] | None = None,
         cordoned: bool = False,
+        excess_budget: float | None = None,
+        default_time_limit: float | None = None,
+        default_expected_runtime: float | None = None,
     ) -> shapes.Queue:
-        """Make a queue, or replace all settings of one."""
-        return await self.do(asking.put_queue(name, weight=weight, quota=quota, cordoned=cordoned))
+        """Make a queue, or replace all settings of one. Times in seconds, the budget in usage × minutes; None: none."""
+        ask = asking.put_queue(
+            name,
+            weight=weight,
+            quota=quota,
+            cordoned=cordoned,
+            excess_budget=excess_budget,
+            default_time_limit=default_time_limit,
+            default_expected_runtime=default_expected_runtime,
+        )
+        return await self.do(ask)
 
     async def users(self) -> list[shapes.User]:
         """All users with a quota."""

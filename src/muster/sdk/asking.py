@@ -178,10 +178,25 @@ def queue(name: str) -> Ask[shapes.Queue]:
 
 
 def put_queue(
-    name: str, *, weight: float = 1.0, quota: Mapping[str, str | int | float] | None = None, cordoned: bool = False
+    name: str,
+    *,
+    weight: float = 1.0,
+    quota: Mapping[str, str | int | float] | None = None,
+    cordoned: bool = False,
+    excess_budget: float | None = None,
+    default_time_limit: float | None = None,
+    default_expected_runtime: float | None = None,
 ) -> Ask[shapes.Queue]:
-    """Make a queue, or replace all settings of one."""
-    body = _json({"weight": weight, "quota": quota or {}, "cordoned": cordoned})
+    """Make a queue, or replace all settings of one. Times are seconds, the budget is usage × minutes; None: none."""
+    settings = {
+        "weight": weight,
+        "quota": quota or {},
+        "cordoned": cordoned,
+        "excessBudget": excess_budget,
+        "defaultTimeLimit": default_time_limit,
+        "defaultExpectedRuntime": default_expected_runtime,
+    }
+    body = _json({key: value for key, value in settings.items() if value is not None})
     return Ask(method="PUT", path=f"{_API}/queues/{_named(name, 'queue')}", body=body, read=read.Queue.decode)
 
 

@@ -118,6 +118,9 @@ class Queue(Answer, frozen=True, kw_only=True):
     weight: float = 1.0
     quota: dict[str, str | int | float] = {}
     cordoned: bool = False
+    excess_budget: float | None = None
+    default_time_limit: float | None = None
+    default_expected_runtime: float | None = None
     jobs: dict[str, int] = {}
     holds: dict[str, str] = {}
     share: float = 0.0

@@ -10,9 +10,9 @@ from muster.engine.columns.bulk import Crowd
 from muster.model.fleet import Cluster
 from muster.model.labels import Taint
 from muster.model.nodes import Node
-from muster.model.policy import Policy
+from muster.model.policy import SECOND_MS, Policy
 from muster.model.pools import Pool
-from muster.model.queues import Queue, User
+from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.model.width import LEVELS
 from muster.server.cordons import Cordons
@@ -32,7 +32,13 @@ SETTING, CLASS = "setting", "priorityClass"
 def queue_thing(queue: Queue) -> Thing:
     """A queue as the store keeps it."""
     quota = {name: format_amount(name, amount) for name, amount in queue.quota.items()}
-    body = {"weight": queue.weight / MICRO, "quota": quota, "cordoned": queue.cordoned}
+    body: dict[str, Any] = {"weight": queue.weight / MICRO, "quota": quota, "cordoned": queue.cordoned}
+    if queue.excess_budget is not None:
+        body["excessBudget"] = queue.excess_budget / (MICRO * MINUTE_MS)
+    if queue.default_time_limit_ms is not None:
+        body["defaultTimeLimit"] = queue.default_time_limit_ms / SECOND_MS
+    if queue.default_expected_ms is not None:
+        body["defaultExpectedRuntime"] = queue.default_expected_ms / SECOND_MS
     return Thing(kind="queue", name=queue.name, body=body)
 
 
@@ -40,7 +46,19 @@ def queue_of(thing: Thing) -> Queue:
     """The queue that the store keeps."""
     body = thing.body
     quota = {name: parse_amount(name, amount) for name, amount in body["quota"].items()}
-    return Queue(name=thing.name, weight=round(body["weight"] * MICRO), quota=quota, cordoned=body["cordoned"])
+    return Queue(
+        name=thing.name,
+        weight=round(body["weight"] * MICRO),
+        quota=quota,
+        cordoned=body["cordoned"],
+        excess_budget=_scaled(body.get("excessBudget"), MICRO * MINUTE_MS),
+        default_time_limit_ms=_scaled(body.get("defaultTimeLimit"), SECOND_MS),
+        default_expected_ms=_scaled(body.get("defaultExpectedRuntime"), SECOND_MS),
+    )
+
+
+def _scaled(number: float | None, unit: int) -> int | None:
+    return None if number is None else round(number * unit)
 
 
 def cluster_thing(cluster: Cluster) -> Thing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Event, Thread
@@ -176,9 +176,9 @@ class Service:
 
     # -- what there is -------------------------------------------------------------------------------------
 
-    def queue_names(self) -> frozenset[str]:
+    def queue_names(self) -> Collection[str]:
         """All queues."""
-        return self.world.queues
+        return self.world.queues.keys()
 
     # -- submitting ----------------------------------------------------------------------------------------
 

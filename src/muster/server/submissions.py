@@ -40,7 +40,8 @@ class Submissions:
         known = self._known()
         if not self._reader.knows(known):  # else it remembers what it read before
             self._reader = JobReader(known)
-        return [one for spec in self._reader.read(decoded) for one in spec.each()]
+        queues = self._world.queues
+        return [one.of_queue(queues[one.queue]) for spec in self._reader.read(decoded) for one in spec.each()]
 
 
 def check_rights(specs: Sequence[JobSpec], who: Who) -> None:

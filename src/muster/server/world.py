@@ -75,6 +75,10 @@ def ids_of(jobs: Sequence[Recalled | Crowd]) -> set[str]:
     return {job.id for job, _ in with_past(jobs)}.union(*(some.ids for some in jobs if isinstance(some, Crowd)))
 
 
+def _queues(state: State) -> Mapping[str, Queue]:
+    return {name: books.queue for name, books in state.books.items()}
+
+
 class World:
     """Everything the server knows, one turn after the other. Hold `lock` while looking at `state`.
 
@@ -84,7 +88,7 @@ class World:
     def __init__(self, state: State) -> None:
         self.lock = RLock()
         self._run = Run(state, _until_told)
-        self.queues: frozenset[str] = frozenset(state.books)  # as of the last turn, and so are the clusters
+        self.queues: Mapping[str, Queue] = _queues(state)  # as of the last turn, and so are the clusters
         self.clusters: Mapping[str, Cluster] = dict(state.machines.clusters)
         self.reruns: set[str] = set()  # jobs that run again when their cluster is silent for long
 
@@ -115,8 +119,8 @@ class World:
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
         moment = self._run.step(now_ms, news)
-        if self.queues != self.state.books.keys():
-            self.queues = frozenset(self.state.books)
+        if any(isinstance(event, ev.QueueSet | ev.QueueChanged) for event in moment.events):
+            self.queues = _queues(self.state)
         if self.clusters != self.state.machines.clusters:
             self.clusters = dict(self.state.machines.clusters)
         return moment

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from muster.cli.remote.asking import answer, asked, client, ended
 from muster.cli.remote.tables import show_pools, show_queues
 from muster.cli.remote.where import Where
+from muster.documents.scalars import milliseconds_in
 from muster.model.errors import InvalidValue
 from muster.sdk import asking
 from muster.sdk.asking import Ask
 from muster.sdk.client import Client
 from muster.sdk.errors import NotFound
 from muster.sdk.shapes import Pool, Queue
+
+OFF = "off"
 
 
 def set_queue(
@@ -23,11 +26,17 @@ def set_queue(
     quota: Sequence[str],
     keeps_quota: bool,
     cordoned: bool | None,
+    excess_budget: str = "",
+    default_time_limit: str = "",
+    default_expected_runtime: str = "",
 ) -> int:
-    """Make a queue, or change what is said of one; the exit code."""
+    """Make a queue, or change what is said of one; the exit code. Empty texts say nothing, `off` takes away."""
 
     def run() -> int:
         said = pairs(quota, "quota", "cpu=100")
+        budget = _budget(excess_budget)
+        limit = _seconds(default_time_limit, "--default-time-limit")
+        expected = _seconds(default_expected_runtime, "--default-expected-runtime")
         with client(where) as to:
             before = _known(to, name)
             ask = asking.put_queue(
@@ -35,11 +44,37 @@ def set_queue(
                 weight=before.weight if weight is None else weight,
                 quota={**(before.quota if keeps_quota else {}), **said},
                 cordoned=before.cordoned if cordoned is None else cordoned,
+                excess_budget=budget if excess_budget else before.excess_budget,
+                default_time_limit=limit if default_time_limit else before.default_time_limit,
+                default_expected_runtime=expected if default_expected_runtime else before.default_expected_runtime,
             )
             answer(where, ask, to.fetch(ask), lambda queue, wide: show_queues([queue], wide))
         return 0
 
     return ended(run)
+
+
+def _seconds(text: str, option: str) -> float | None:
+    """The seconds that an option says; None if it says off, or nothing."""
+    if text in ("", OFF):
+        return None
+    span_ms = milliseconds_in(text)
+    if span_ms is None:
+        raise InvalidValue(text, f"a duration such as 30m, 12h or 1d, or {OFF}", option)
+    return span_ms / 1000
+
+
+def _budget(text: str) -> float | None:
+    """The excess budget that was said; None if off, or nothing."""
+    if text in ("", OFF):
+        return None
+    try:
+        budget = float(text)
+    except ValueError:
+        budget = -1.0
+    if not 0 <= budget < float("inf"):
+        raise InvalidValue(text, f"a number of usage × minutes from 0 on, or {OFF}", "--excess-budget")
+    return budget
 
 
 def _known(to: Client, name: str) -> Queue:

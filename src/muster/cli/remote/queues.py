@@ -43,6 +43,17 @@ def set_(
     cordon: Annotated[
         bool | None, typer.Option("--cordon/--uncordon", help="Whether nothing of it starts any more.")
     ] = None,
+    excess_budget: Annotated[
+        str, typer.Option("--excess-budget", metavar="NUMBER", help="Usage × minutes above its share; off: no limit.")
+    ] = "",
+    default_time_limit: Annotated[
+        str,
+        typer.Option("--default-time-limit", metavar="TIME", help="For jobs that say none, such as 12h; off: none."),
+    ] = "",
+    default_expected_runtime: Annotated[
+        str,
+        typer.Option("--default-expected-runtime", metavar="TIME", help="For jobs that say no times; off: none."),
+    ] = "",
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
@@ -52,6 +63,8 @@ def set_(
 
     Example: muster queue set vision --weight 2 --quota cpu=100 --quota gpu=8
 
+    Example: muster queue set vision --default-time-limit 12h
+
     Example: muster queue set vision --cordon
 
     Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
@@ -59,7 +72,18 @@ def set_(
     from muster.cli.remote.changing import set_queue
 
     where = Where(output, server, token_file, context)
-    sys.exit(set_queue(where, name, weight=weight, quota=quota or [], keeps_quota=not no_quota, cordoned=cordon))
+    code = set_queue(
+        where,
+        name,
+        weight=weight,
+        quota=quota or [],
+        keeps_quota=not no_quota,
+        cordoned=cordon,
+        excess_budget=excess_budget,
+        default_time_limit=default_time_limit,
+        default_expected_runtime=default_expected_runtime,
+    )
+    sys.exit(code)
 
 
 def users(

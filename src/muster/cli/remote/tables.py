@@ -41,6 +41,10 @@ def age(seconds: float) -> str:
     return f"{whole // size}{unit}"
 
 
+def _given(number: float | None, told: Callable[[float], str]) -> str:
+    return "" if number is None else told(number)
+
+
 def ago(moment: float | None) -> str:
     """How long ago something was."""
     return "" if moment is None else age(time.time() - moment)
@@ -251,6 +255,9 @@ QUEUES = (
     Column("ENTITLED", lambda queue: f"{queue.entitled:.1%}", wide=True, right=True),
     Column("HOLDS", lambda queue: amounts(queue.holds)),
     Column("QUOTA", lambda queue: amounts(queue.quota)),
+    Column("BUDGET", lambda queue: _given(queue.excess_budget, lambda it: f"{it:g}"), wide=True, right=True),
+    Column("TIME LIMIT", lambda queue: _given(queue.default_time_limit, age), wide=True, right=True),
+    Column("EXPECTED", lambda queue: _given(queue.default_expected_runtime, age), wide=True, right=True),
 )
 
 CLUSTERS = (

@@ -11,6 +11,7 @@ from muster.documents.jobs.launch import Launch
 from muster.documents.jobs.simulation import Simulated
 from muster.model.after import After
 from muster.model.jobs import Job, Profile
+from muster.model.queues import Queue
 from muster.model.race import RaceSpec
 from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
@@ -77,6 +78,15 @@ class JobSpec:
                 indices=None,
                 document={**whole, "array": str(index)},
             )
+
+    def of_queue(self, queue: Queue) -> JobSpec:
+        """The job with what its queue says of jobs that say nothing: written down as if the job had said it."""
+        expected_ms, limit_ms = queue.times_of(self.expected_ms, self.time_limit_ms)
+        said = {"expectedRuntime": (self.expected_ms, expected_ms), "timeLimit": (self.time_limit_ms, limit_ms)}
+        told = {key: f"{now_ms}ms" for key, (before_ms, now_ms) in said.items() if now_ms != before_ms}
+        if not told:
+            return self
+        return replace(self, expected_ms=expected_ms, time_limit_ms=limit_ms, document={**self.document, **told})
 
     def job(self, id: str, submit_ms: int, after: tuple[After, ...] = (), *, user: str = "", number: int = 0) -> Job:
         """The job that the engine sees; `after`: the ids of those it waits for, `user`: whose it is if it says none."""

@@ -16,7 +16,13 @@ from muster.model.policy import Policy
 from muster.model.queues import Queue, User
 
 _KNOWN: dict[type, frozenset[str]] = {
-    Queue: frozenset({"name", "weight", "quota", "excess_budget", "cordoned"}),
+    Queue: frozenset(
+        {
+            *("name", "weight", "quota", "excess_budget", "cordoned"),
+            # Read when a job is submitted, and never again.
+            *("default_time_limit_ms", "default_expected_ms"),
+        }
+    ),
     User: frozenset({"name", "quota"}),
     Job: frozenset(
         {

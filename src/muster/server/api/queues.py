@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -9,13 +10,13 @@ from fastapi import APIRouter, Path
 from muster.documents.jobs.known import DEFAULT_CLASS
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
-from muster.model.queues import Queue, User
+from muster.model.queues import User
 from muster.model.resources import GPU, MICRO, parse_amount
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
 from muster.server.board import Shown
-from muster.server.finding import CLASS, queue_thing, user_thing
+from muster.server.finding import CLASS, queue_of, queue_thing, user_thing
 from muster.server.service import PATIENCE_S, Service
 from muster.store.rows import Thing
 
@@ -41,7 +42,9 @@ def queue(name: NamePath, desk: Desk, who: Asking) -> QueueView:
 @router.put("/queues/{name}", responses={422: {"model": Error}})
 def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueView:
     """Make a queue, or replace the settings of one."""
-    made = Queue(name=name, weight=_weight(body), quota=_quota(body), cordoned=body.cordoned)
+    weight, quota = _weight(body), _quota(body)
+    made = queue_of(Thing(kind="queue", name=name, body=body.model_dump(by_alias=True) | {"quota": {}}))
+    made = replace(made, weight=weight, quota=quota)
     desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result(PATIENCE_S)
     return _known(desk, name)
 

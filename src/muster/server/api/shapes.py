@@ -11,6 +11,7 @@ Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]
 JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
 LAST = 2**63 - 1  # no store counts further
 Amount = str | int | float
+MOST_SECONDS = 100 * 366 * 86_400
 
 
 class Shape(BaseModel):
@@ -124,11 +125,15 @@ class JobPatch(Body):
 
 
 class QueueBody(Body):
-    """A queue's settings."""
+    """A queue's settings. The excess budget is usage × minutes (null: no limit); the defaults are seconds, for jobs
+    that are submitted from now on and say nothing of their own."""
 
     weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
     quota: dict[str, Amount] = {}
     cordoned: bool = False
+    excess_budget: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    default_time_limit: Annotated[float, Field(ge=0.001, le=MOST_SECONDS)] | None = None
+    default_expected_runtime: Annotated[float, Field(ge=0, le=MOST_SECONDS)] | None = None
 
 
 class QueueView(QueueBody):

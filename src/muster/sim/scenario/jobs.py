@@ -105,6 +105,9 @@ class Jobs:
         groups = read_groups(fields, known.cores_per_gpu)
         common = read_common(fields, known, KEYS)
         self.queues.add(common["queue"])
+        if (queue := (self.world.queues or {}).get(common["queue"])) is not None:
+            times = queue.times_of(common.get("expected_ms"), common.get("time_limit_ms"))
+            common["expected_ms"], common["time_limit_ms"] = times
         simulated = read_simulated(fields, groups, known)
         profile = Profile(groups=groups, clusters=read_clusters(fields, known), pool=read_pool(fields))
         after = read_after(fields)

@@ -18,7 +18,7 @@ from muster.sim.scenario.calendar import read_calendar
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.pools import Pools
 
-QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned")
+QUEUE_KEYS = ("weight", "quota", "excessBudget", "cordoned", "defaultTimeLimit", "defaultExpectedRuntime")
 
 _MILLION = 1_000_000
 
@@ -133,6 +133,14 @@ def read_queue(fields: Fields) -> dict[str, Any]:
     cordoned = fields.boolean("cordoned", False)
     if fields.has("cordoned"):
         given["cordoned"] = cordoned
+    for key, name, least_ms in (
+        ("defaultTimeLimit", "default_time_limit_ms", 1),
+        ("defaultExpectedRuntime", "default_expected_ms", 0),
+    ):
+        if fields.is_off(key):
+            given[name] = None
+        elif fields.has(key):
+            given[name] = fields.optional_duration(key, least_ms=least_ms)
     return given
 
 
