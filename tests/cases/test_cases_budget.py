@@ -54,6 +54,21 @@ def test_excess_budget(name, starts, waits, facts):
     assert facts.items() <= (told.facts(name) if waits else {}).items()
 
 
+@pytest.mark.parametrize(
+    "passes, fields",
+    [
+        pytest.param(True, {"lifetime": 0}, id="who may always be preempted costs nothing"),
+        pytest.param(False, {"lifetime": "1m"}, id="who is safe for a minute would be charged as well"),
+    ],
+)
+def test_whom_a_spent_budget_lets_pass(passes, fields):
+    """The first of the queue waits for the budget; who stands behind it goes on if the budget does not pay for it."""
+    told = story(world(**FLEET, jobs=[*BUDGET[:4], job("behind", "Q", at="3m", cpu=2, **fields)], until="5m"))
+
+    assert told.reason("tiny") == "BUDGET"
+    assert ("behind" in told.running()) == passes
+
+
 def test_bu_6_the_whole_budget_comes_back_at_once():
     """The job that cost all 600 ends after 10 minutes; at that very moment the next one of 600 starts."""
     jobs = [*BUDGET[:3], job("again", "Q", at="5m", cpu=20, lifetime="30m")]

@@ -27,12 +27,15 @@ class Limit:
     user: str | None = None
     resource: str | None = None
     alike: Job | None = None
+    charged: bool = False
 
     def holds_back(self, job: Job) -> bool:
         """Whether another job of the queue meets the same limit."""
         if self.alike is not None:
             one, other = self.alike, job
             return (one.profile, one.lifetime_ms, one.user) == (other.profile, other.lifetime_ms, other.user)
+        if self.charged and not job.lifetime_ms:
+            return False
         return (self.user is None or job.user == self.user) and (
             self.resource is None or job.profile.least.get(self.resource) > 0
         )
@@ -131,7 +134,7 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
         "nominal": _part(holding.nominal, ledger.shares.usage),
     }
     alone = ledger.least_usage(job) > holding.nominal and cost > (holding.state.queue.excess_budget or 0)
-    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts), alike=job if alone else None)
+    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts), alike=job if alone else None, charged=True)
 
 
 def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:

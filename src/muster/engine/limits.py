@@ -1,8 +1,9 @@
 """Which limit forbids admitting a job, if any (design.md 4.4).
 
 Limits are the only thing that closes a queue. A quota closes it only for those who ask for what the
-quota limits: GPU jobs at their quota do not hold back CPU jobs. And a job that is above a limit all by itself
-closes the queue only for those just like it (docs/adr/0011-quotas-close-what-they-limit.md).
+quota limits: GPU jobs at their quota do not hold back CPU jobs. A budget closes it for those it would pay for.
+And a job that is above a limit all by itself closes the queue only for those just like it
+(docs/adr/0011-quotas-close-what-they-limit.md).
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 class Limit:
     """A limit that was hit, and whom in the queue it holds back (None = everybody).
 
-    `alike`: only those with this job's profile, lifetime and user.
+    `alike`: only those with this job's profile, lifetime and user. `charged`: only those that a budget pays for, which
+    have a lifetime other than 0.
     """
 
     waiting: Waiting
     user: str | None = None
     resource: str | None = None
     alike: Job | None = None
+    charged: bool = False
 
 
 def limit_on(job: Job, ledger: Ledger, policy: Policy, starts: int) -> Limit | None:
@@ -123,7 +126,7 @@ def _over_budget(job: Job, holding: Holding, ledger: Ledger) -> Limit | None:
         "nominal": _part(holding.nominal, ledger.shares.usage),
     }
     alone = ledger.least_usage(job) > holding.nominal and cost > (holding.state.queue.excess_budget or 0)
-    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts), alike=job if alone else None)
+    return Limit(waiting=Waiting(reason=Reason.BUDGET, facts=facts), alike=job if alone else None, charged=True)
 
 
 def _over_quota(job: Job, holding: Holding, ledger: Ledger, *, asks: Resources) -> Limit | None:

@@ -382,6 +382,9 @@ class Lines:
         limits.resource[number, place] = NONE if resource is None else resource
         limits.profile[number, place] = NONE if alike is None else self._shapes.number(alike.profile)
         lifetime_ms = None if alike is None else alike.lifetime_ms
-        limits.lifetime[number, place] = NONE if lifetime_ms is None else lifetime_ms
+        if alike is None and limit.charged:
+            limits.lifetime[number, place] = filling.CHARGED
+        else:
+            limits.lifetime[number, place] = NONE if lifetime_ms is None else lifetime_ms
         limits.many[number] += 1
         self.lines.stale[number] = 1

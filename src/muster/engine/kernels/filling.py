@@ -26,6 +26,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
 
 NONE = -1
+CHARGED = -2  # of a limit's lifetime: whoever has one other than 0
 NOBODY = -1  # nobody of this queue and profile is set aside
 ALWAYS = 1 << 62  # more starts than there will ever be
 
@@ -92,7 +93,7 @@ class Lines(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Limits that were hit, by queue: whom they hold back (-1: whoever it is)."""
+    """Limits that were hit, by queue: whom they hold back (-1: whoever it is; a lifetime may be CHARGED)."""
 
     many: Ints
     user: Ints

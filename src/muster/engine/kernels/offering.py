@@ -6,7 +6,7 @@ Whom a limit holds back, and who was set aside with others of its profile, is pa
 
 from __future__ import annotations
 
-from muster.engine.kernels.filling import NOBODY, NONE, Flags, Limits, Lines, Roll, Rules, Shapes
+from muster.engine.kernels.filling import CHARGED, NOBODY, NONE, Flags, Limits, Lines, Roll, Rules, Shapes
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.scoring import score
 
@@ -128,6 +128,8 @@ def is_held_back(roll: Roll, limits: Limits, shapes: Shapes, queue: int, profile
             if alike and user == roll.user[row]:
                 return True
         elif user == NONE or user == roll.user[row]:
+            if limits.lifetime[queue, place] == CHARGED and roll.lifetime[row] <= 0:
+                continue
             resource = limits.resource[queue, place]
             if resource == NONE or shapes.least[profile, resource] > 0:
                 return True
