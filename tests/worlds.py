@@ -514,33 +514,34 @@ def _labels_of(pools: str) -> dict[str, str]:
 
 
 def _pools(chance: Random) -> Iterator[Pool]:
-    for name in _POOLS:
+    for name in (*_POOLS, DEFAULT_POOL):
         pool = Pool(
             name=name,
-            selector=_labels_of(name),
+            selector=_labels_of(name) if name else {},
             shares=chance.random() < 0.8,
             borrows=chance.random() < 0.8,
             preempts=chance.random() < 0.7,
             borrows_from=chance.choice([(), (), (), ("b",), ("a", "c"), (DEFAULT_POOL,)]),
         )
-        if chance.random() < 0.8:
+        if chance.random() < (0.8 if name else 0.3):
             yield pool
 
 
 def _of_pools(chance: Random, node: str) -> tuple[ev.Event, ev.Event | None]:
     """What may happen to pools and to nodes in them, and perhaps its undoing."""
-    name = chance.choice(_POOLS)
+    name = chance.choice((*_POOLS, DEFAULT_POOL))
     match chance.choice(("change", "change", "label", "delete")):
         case "change":
             switch = chance.choice(["shares", "borrows", "preempts"])
             others: list[dict[str, Any]] = [{"selector": {}}, {"selector": _labels_of("a")}, {"borrows_from": ("b",)}]
-            changes = chance.choice([{switch: True}, {switch: False}, {switch: False}, *others])
+            changes = chance.choice([{switch: True}, {switch: False}, {switch: False}, *(others if name else ())])
             return ev.PoolChanged(pool=name, changes=changes), None
         case "label":
             labels = {f"in-{pool}": chance.choice(["yes", "no"]) for pool in chance.sample(_POOLS, 2)}
             return ev.NodeLabelled(node=node, labels=labels), None
         case _:
-            return ev.PoolDeleted(pool=name), ev.PoolChanged(pool=name, changes={"selector": _labels_of(name)})
+            again = {"selector": _labels_of(name)} if name else {"preempts": False}
+            return ev.PoolDeleted(pool=name), ev.PoolChanged(pool=name, changes=again)
 
 
 def _queue(knobs: Knobs, chance: Random, name: str) -> Queue:

@@ -221,7 +221,9 @@ def test_a_job_in_the_default_pool_goes_home_when_its_pool_appears() -> None:
         {"at": 10, "addNodes": {"cluster": "east", "nodes": [node("n1", "p1")]}},
     ]
 
-    it = told([node("d"), node("n2", "p2")], [pool("p2")], job("first", cpu=4), of("p1", "second"), events=events)
+    pools = [pool("p2", disableSharing=True)]
+
+    it = told([node("d"), node("n2", "p2")], pools, job("first", cpu=4), of("p1", "second"), events=events)
 
     assert starts(it, "second") == [(10, "n1")]
     assert borrowed(it, "second") == []
@@ -283,18 +285,63 @@ def test_where_preemption_is_disabled_own_jobs_borrow_and_borrowers_stay() -> No
     assert it.evictions() == []
 
 
-def test_the_default_pool_neither_borrows_nor_preempts() -> None:
+@pytest.mark.parametrize(
+    "said, second, evicted",
+    [
+        pytest.param([], (10, "d"), ["first"], id="AIB-A6 a pool like any other: the higher class comes first"),
+        pytest.param(
+            [{"name": "default", "disablePreemption": True}], (10, "a"), [], id="it borrows where it may not preempt"
+        ),
+        pytest.param(
+            [{"name": "default", "disablePreemption": True, "borrowingPools": ["p2"]}],
+            (10, "b"),
+            [],
+            id="only from those that it names",
+        ),
+        pytest.param(
+            [{"name": "default", "disablePreemption": True, "disableBorrowing": True}],
+            (100, "d"),
+            [],
+            id="AIB-A6 it waits where it may do neither",
+        ),
+    ],
+)
+def test_what_the_default_pool_does(said: list[Any], second: tuple[int, str], evicted: list[str]) -> None:
     jobs = [job("first", cpu=4, priorityClass="low", runtime=100), job("second", cpu=4, priorityClass="high", at=10)]
 
-    it = told([node("d"), *PAIR], TWO, *jobs)
+    it = told([node("d"), *PAIR], [*TWO, *said], *jobs)
 
-    assert starts(it, "second") == [(100, "d")]
-    assert borrowed(it, "second") == []
-    assert it.evictions() == []
+    assert starts(it, "second") == [second]
+    assert [one.job for one in it.evictions()] == evicted
+
+
+def test_a_pool_without_nodes_changes_nothing_for_those_it_does_not_match() -> None:
+    jobs = [job("low", cpu=4, priorityClass="low"), job("high", cpu=4, priorityClass="high", at=10)]
+
+    it = told([node("d")], [pool("empty")], *jobs)
+
+    assert starts(it, "high") == [(10, "d")]
+
+
+def test_a_borrower_on_nodes_of_the_default_pool_is_taken_back() -> None:
+    it = told([node("d"), node("a", "p1")], [pool("p1")], of("p1", "one"), of("p1", "two"), job("own", cpu=4, at=10))
+
+    assert borrowed(it, "two") == ["default"]
+    assert [(one.job, one.by) for one in it.evictions()] == [("two", "own")]
+    assert starts(it, "own") == [(10, "d")]
+
+
+def test_the_default_pool_is_as_it_was_once_what_was_said_of_it_is_deleted() -> None:
+    jobs = [job("first", cpu=4, priorityClass="low", runtime=100), job("second", cpu=4, priorityClass="high", at=10)]
+    said = {"name": "default", "disablePreemption": True, "disableBorrowing": True}
+
+    it = told([node("d"), *PAIR], TWO, *jobs, events=[{"at": 5, "setPool": said}, {"at": 50, "deletePool": "default"}])
+
+    assert starts(it, "second") == [(50, "d")]
 
 
 def test_jobs_of_a_deleted_pool_go_to_the_default_pool() -> None:
-    pools = [pool("p1", disableBorrowing=True), pool("p2")]
+    pools = [pool("p1", disableBorrowing=True), pool("p2", disableSharing=True)]
     events = [{"at": 10, "deletePool": "p1"}]
 
     it = told([node("d"), *PAIR], pools, of("p1", "first"), of("p1", "second"), of("p1", "third"), events=events)
@@ -327,7 +374,9 @@ def test_a_job_whose_node_went_to_another_pool_stays_and_is_the_first_to_go() ->
     ],
 )
 def test_a_pool_that_is_nowhere_is_the_default_pool_with_a_warning(home: str, warning: str | None) -> None:
-    it = told([node("n1", "p1"), node("n2")], [pool("p1", disableBorrowing=True)], *(of(home, f"j{n}") for n in (1, 2)))
+    pools = [pool("p1", disableBorrowing=True, disableSharing=True)]
+
+    it = told([node("n1", "p1"), node("n2")], pools, *(of(home, f"j{n}") for n in (1, 2)))
 
     (waits,) = [line for line in it.log if line["event"] == "waiting" and line["job"] == "j2"]
     assert waits["facts"].get("unknownPool") == warning

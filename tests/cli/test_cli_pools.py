@@ -35,7 +35,7 @@ def test_the_table_of_pools_is_that_of_the_document(tmp_path: Path) -> None:
 
     assert [line.rstrip() for line in printed[-11:]] == [
         "pool     p  b  s  resource  capacity  allocatable  used  shared  borrowed  pending  total",
-        "default  x  x  ✓  cpu       8         8            4     4       0         0        12",
+        "default  ✓  ✓  ✓  cpu       8         8            4     4       0         0        12",
         "                  gpu       2         2            0     0       0         0        2",
         "                  memory    0         0            0     0       0         0        8Gi",
         "                  nodes     1         1            1     1       0         0        2",
@@ -51,7 +51,7 @@ def test_the_table_of_pools_is_that_of_the_document(tmp_path: Path) -> None:
 def test_a_world_without_pools_is_shown_as_the_default_pool(tmp_path: Path) -> None:
     printed = muster(tmp_path, "clusters: [{name: east, nodes: [{name: n, cpu: 4}]}]\nuntil: 1", "--pools")
 
-    assert "default  ✓  x  x  cpu       4         4            0     0       0         0        4" in printed
+    assert "default  ✓  ✓  ✓  cpu       4         4            0     0       0         0        4" in printed
 
 
 def test_the_summary_tells_of_pools(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def test_who_waits_for_a_job_that_fails_hears_of_it(muster: Muster) -> None:
         pytest.param(["queue", "set", "a", "--excess-budget", "-1"], ["-1", "0", "off"], id="a budget below nothing"),
         pytest.param(["token", "make", "x", "--may", "a=rule"], ["may", "a=rule", "submit"], id="a right there is not"),
         pytest.param(["pool", "set", "p", "--node-selector", "x"], ["node-selector", "'x'"], id="half a label"),
+        pytest.param(["pool", "set", "p"], ["node-selector", "team=vision", "default"], id="a pool of no nodes"),
+        pytest.param(
+            ["pool", "set", "default", "--node-selector", "a=b"],
+            ["nodeSelector", "default", "no selector"],
+            id="a selector of the default pool",
+        ),
         pytest.param(["jobs", "--server", "nowhere"], ["server", "nowhere", "http://"], id="no address"),
         pytest.param(["jobs", "--context", "lab"], ["'lab'", "muster context set"], id="no such context"),
         pytest.param(["jobs", "--token-file", "/no/token"], ["/no/token", "No such file"], id="no token file"),
@@ -355,6 +361,10 @@ def test_machines_pools_and_users(muster: Muster) -> None:
     assert "team=p" in muster("pool", "set", "p", "--node-selector", "team=p", "--no-sharing").stdout
     assert muster("pools").stdout.splitlines()[1].split() == ["p", "0", "team=p", "no", "yes", "yes"]
     muster("pool", "remove", "p")
+    assert "no pools" in muster("pools").stdout
+    muster("pool", "set", "default", "--no-borrowing")
+    assert muster("pools").stdout.splitlines()[1].split() == ["default", "4", "yes", "no", "yes"]
+    muster("pool", "remove", "default")
     assert "no pools" in muster("pools").stdout
     assert muster("user", "set", "ana", "--quota", "cpu=64").stdout.splitlines()[1].split() == ["ana", "cpu=64"]
 

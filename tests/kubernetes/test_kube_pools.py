@@ -173,7 +173,7 @@ def test_the_documents_pools_and_jobs_do_what_it_says(schedulable: Cluster) -> N
     printed, listed, described, job = run(story())
 
     assert [line.split()[:8] for line in printed.splitlines() if "cpu  " in line] == [
-        ["default", "x", "x", "✓", "cpu", "12", "12", "2"],
+        ["default", "✓", "✓", "✓", "cpu", "12", "12", "2"],
         ["cpu-pool", "✓", "✓", "✓", "cpu", "8", "8", "8"],
         ["demo", "✓", "✓", "✓", "cpu", "0", "0", "0"],
         ["masters", "x", "x", "x", "cpu", "4", "4", "0"],
@@ -182,7 +182,7 @@ def test_the_documents_pools_and_jobs_do_what_it_says(schedulable: Cluster) -> N
     assert (rows[0][0], rows[0][-1]) == ("NAME", "AGE")
     assert {row[0]: row[1:4] for row in rows[1:]} == {
         "cpu-pool": ["true", "true", "true"],
-        "default": ["false", "false", "true"],
+        "default": ["true", "true", "true"],
         "demo": ["true", "true", "true"],
         "masters": ["false", "false", "false"],
     }
@@ -313,7 +313,7 @@ def test_the_default_pool_is_made_again_and_a_status_that_is_not_true_is_put_rig
 @pytest.mark.parametrize(
     "name, spec, says",
     [
-        pytest.param("default", {"disableSharing": True}, "spec must be empty", id="settings of the default pool"),
+        pytest.param("default", {"nodeSelector": {}}, "it takes no nodeSelector", id="a selector of the default pool"),
         pytest.param("a", {"disableSharing": "yes"}, "spec.disableSharing", id="a switch that is no boolean"),
         pytest.param(
             "a",

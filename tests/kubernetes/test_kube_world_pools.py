@@ -167,7 +167,8 @@ def test_nothing_is_taken_back_where_preemption_is_off(b: dict[str, Any], preemp
     assert orders.binds == []
     assert [each.key[1] for each in orders.evictions] == (["at-home"] if preemption is Preemption.ON else [])
     marks = {name: it["preemption"] for name, it in cluster.world.pools.statuses(cluster.world.state).items()}
-    assert marks == {"default": False, "a": preemption is Preemption.ON, "b": False}
+    is_on = preemption is Preemption.ON
+    assert marks == {"default": is_on, "a": is_on, "b": False}
 
 
 # --- pools that change ----------------------------------------------------------------------------
@@ -242,7 +243,20 @@ def test_without_pools_the_default_pool_is_the_cluster_and_preempts() -> None:
     assert [each.key[1] for each in cluster.orders().evictions] == ["low"]
     status = cluster.world.pools.statuses(cluster.world.state)
     assert [*status] == ["default"]
-    assert [status["default"][switch] for switch in ("preemption", "borrowing", "sharing")] == [True, False, False]
+    assert [status["default"][switch] for switch in ("preemption", "borrowing", "sharing")] == [True, True, True]
+
+
+def test_the_switches_of_the_default_pool_are_those_of_its_object_as_long_as_it_is_there() -> None:
+    cluster = Told("n", cpu=CPU)
+    cluster.pool("default", labels={}, disablePreemption=True)
+    cluster.pool("a")
+    of("", cluster, "low", 3)
+    cluster.turn()
+    of("", cluster, "high", 3, priority=10)
+
+    assert cluster.orders().evictions == []
+    cluster.pool_goes("default")
+    assert [each.key[1] for each in cluster.orders().evictions] == ["low"]
 
 
 def test_capacity_is_what_nodes_have_and_allocatable_what_they_leave_to_pods() -> None:

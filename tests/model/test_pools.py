@@ -10,7 +10,7 @@ from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Profile, TaskGroup
 from muster.model.labels import Expression
 from muster.model.nodes import Node, Request
-from muster.model.pools import Pool
+from muster.model.pools import DEFAULT, Pool
 from muster.model.resources import Resources
 from muster.sim.checker.pools import Pools
 
@@ -97,7 +97,7 @@ def test_a_pool_may_select_by_expressions_besides_labels(
 
     assert list(Fleet([Cluster(name="c")], nodes, [pool]).parts["p"].nodes) == members
     assert [
-        name for name, home in Pools({}, {node.name: node for node in nodes}, {"p": pool}).of.items() if home
+        name for name, home in Pools({}, {node.name: node for node in nodes}, {"p": pool}, DEFAULT).of.items() if home
     ] == members
 
 
@@ -118,12 +118,19 @@ def test_pools_resolve_by_cluster(profile: Profile, home: str, clusters: tuple[s
     assert fleet.parts[home].candidates(profile) == clusters
 
 
-def test_the_default_pool_preempts_only_where_there_is_no_other() -> None:
+@pytest.mark.parametrize(
+    "said, preempts_in",
+    [
+        pytest.param([], {"east", "west"}, id="where nobody says anything of it"),
+        pytest.param([Pool(name="", preempts=False)], set(), id="not where that is off"),
+    ],
+)
+def test_the_default_pool_preempts_as_any_other(said: list[Pool], preempts_in: set[str]) -> None:
     nodes = [_node("n1", "p1", cluster="east"), _node("n2", cluster="west"), _node("n3", cluster="east")]
-    fleet = Fleet([Cluster(name="east"), Cluster(name="west")], nodes, [_pool("p1")])
-    assert fleet.parts[""].preempts_in == {"west"}
+    fleet = Fleet([Cluster(name="east"), Cluster(name="west")], nodes, [_pool("p1"), *said])
+    assert fleet.parts[""].preempts_in == preempts_in
     assert fleet.parts["p1"].preempts_in == {"east"}
-    assert Fleet([Cluster(name="west")], nodes[1:2]).preempts_in == {"west"}
+    assert Fleet([Cluster(name="west")], nodes[1:2], said).preempts_in == preempts_in & {"west"}
 
 
 @pytest.mark.parametrize(
@@ -138,4 +145,22 @@ def test_the_default_pool_preempts_only_where_there_is_no_other() -> None:
 def test_who_may_lend(pools: list[Pool], lenders: tuple[str, ...]) -> None:
     fleet = Fleet([Cluster(name="c")], [_node("n1", "a"), _node("n2", "b")], pools)
     assert fleet.lenders(_profile("a")) == lenders
-    assert fleet.lenders(_profile("")) == ()
+
+
+@pytest.mark.parametrize(
+    "default, lenders",
+    [
+        pytest.param(Pool(name=""), ("a", "c"), id="everyone who shares"),
+        pytest.param(Pool(name="", borrows_from=("c",)), ("c",), id="only those it names"),
+        pytest.param(Pool(name="", borrows=False), (), id="nobody if it may not"),
+    ],
+)
+def test_who_lends_to_the_default_pool(default: Pool, lenders: tuple[str, ...]) -> None:
+    pools = [default, _pool("a"), _pool("b", shares=False), _pool("c")]
+    fleet = Fleet([Cluster(name="c")], [_node("n1", "a"), _node("n2", "b")], pools)
+    assert fleet.lenders(_profile("")) == lenders
+
+
+def test_a_default_pool_that_does_not_share_lends_nothing() -> None:
+    fleet = Fleet([Cluster(name="c")], [_node("n1", "a")], [_pool("a"), Pool(name="", shares=False)])
+    assert fleet.lenders(_profile("a")) == ()

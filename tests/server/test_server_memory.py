@@ -18,10 +18,11 @@ from muster.model.fleet import Cluster
 from muster.model.jobs import Running
 from muster.model.nodes import Node
 from muster.model.policy import FairBy, Policy
+from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.queues import Queue
 from muster.model.resources import MICRO, Resources, parse_amount
 from muster.server.access import Who
-from muster.server.finding import cluster_thing, node_thing, queue_of, queue_thing
+from muster.server.finding import cluster_thing, node_thing, pool_of, pool_thing, queue_of, queue_thing
 from muster.server.news import Heard, News
 from muster.server.service import Limits, Service
 from muster.state import lining
@@ -240,6 +241,13 @@ def test_what_a_queue_says_for_a_job_at_its_submission_stays_with_the_job(furnis
     assert sorted(known.values(), key=str) == [(600_000, 7_200_000), (None, 60_000)]
     with started(tmp_path / "two.db", one.now_ms) as two:
         assert {run.job.id: (run.job.expected_ms, run.job.time_limit_ms) for run in two.running()} == known
+
+
+@pytest.mark.parametrize("name", [pytest.param("p", id="a pool"), pytest.param(DEFAULT_POOL, id="the default pool")])
+def test_all_that_is_said_of_a_pool_is_found_again(name: str) -> None:
+    pool = Pool(name=name, shares=False, preempts=False, borrows_from=(DEFAULT_POOL, "q"))
+
+    assert pool_of(pool_thing(pool)) == pool
 
 
 def test_all_that_is_said_of_a_queue_is_found_again() -> None:

@@ -11,6 +11,7 @@ from muster.engine import plan
 from muster.model import events as ev
 from muster.model.jobs import Reservation, Task
 from muster.model.plan import Action, Evict, Promise, Resize, Rule, Start, Waiting, Why
+from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.reasons import Reason
 from muster.sim.checker import check
 
@@ -19,10 +20,11 @@ A_LATER_MOMENT_MS = 1000
 
 def a_world_of_pools() -> World:
     """p (node a) may borrow from q (node b) and the default pool (node d); r (node c) keeps to itself, and lies alone
-    in another cluster. Each node has 8 cores."""
+    in another cluster. The default pool borrows from nobody, and nobody is evicted there. Each node has 8 cores."""
     world = a_world(over_share=None).with_queues("x")
     world.with_node("a", cpu=8, labels={"p": "yes"}).with_node("b", cpu=8, labels={"q": "yes"}).with_node("d", cpu=8)
     world.with_node("c", cluster="other", cpu=8, labels={"r": "yes"})
+    world.happens(ev.PoolSet(pool=Pool(name=DEFAULT_POOL, borrows=False, preempts=False)))
     world.with_pools("p").with_pools("q", preempts=False)
     return world.with_pools("r", shares=False, borrows=False)
 
@@ -70,7 +72,7 @@ def about_pools(found: list[str]) -> list[str]:
             "",
             start_on("j", "a", "a"),
             ["j: is of pool default, which may not borrow from p"],
-            id="the default pool does not borrow",
+            id="the default pool does not borrow where it may not",
         ),
         pytest.param(
             "p",
@@ -148,7 +150,7 @@ def test_nobody_waits_for_room_that_another_pool_would_lend() -> None:
             "d",
             "",
             ["victim: task-0 is evicted from pool default, where preemption is off"],
-            id="nor from the default pool beside others",
+            id="nor from the default pool where it is off",
         ),
         pytest.param(
             "p",
@@ -178,6 +180,18 @@ def test_from_a_default_pool_alone_jobs_may_be_evicted() -> None:
     found = problems(world, evict("victim", "n", by="head"), start_on("head", "n", by_preemption=True))
 
     assert about_pools(found) == []
+
+
+def test_the_default_pool_beside_others_is_a_pool_like_any_other() -> None:
+    world = a_world(over_share=None).with_node("d", cpu=8).with_node("b", cpu=8, labels={"q": "yes"}).with_pools("q")
+    world.with_jobs(a_job("x").named("victim").cpu(8).lifetime()).turn()
+    assert [task.node for task in world.state.running["victim"].tasks] == ["d"]
+    world.at(seconds=5).with_jobs(a_job("x").named("head").cpu(8).of(priority_class=9))
+
+    evicts = problems(world, evict("victim", "d", by="head"), start_on("head", "d", by_preemption=True))
+    borrows = problems(world, start_on("head", "b"))
+
+    assert about_pools(evicts) == about_pools(borrows) == []
 
 
 def test_room_is_promised_at_home_only() -> None:

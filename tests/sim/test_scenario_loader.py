@@ -1077,7 +1077,12 @@ OURS = "a pool of this file: default, p, q"
     [
         pytest.param("pools: [{}]", "pools[0].name", "missing: a name of", id="no name"),
         pytest.param("pools: [{name: ''}]", "pools[0].name", "'' is not allowed: a name of", id="an empty name"),
-        pytest.param("pools: [{name: default}]", "pools[0].name", "any other name", id="the default pool's name"),
+        pytest.param(
+            "pools: [{name: default, nodeSelector: {a: b}}]",
+            "pools[0].nodeSelector",
+            "no selector",
+            id="a selector of the default pool",
+        ),
         pytest.param(
             "pools: [{name: p}, {name: p}]",
             "pools[1].name",
@@ -1132,13 +1137,10 @@ OURS = "a pool of this file: default, p, q"
             id="an end of a pool that nobody makes",
         ),
         pytest.param(
-            "events: [{at: 1, deletePool: default}]",
-            "events[0].deletePool",
-            "any pool but",
-            id="the default pool's end",
-        ),
-        pytest.param(
-            "events: [{at: 1, setPool: {name: default}}]", "events[0].setPool.name", "any other", id="the default, set"
+            "events: [{at: 1, setPool: {name: default, nodeSelector: {a: b}}}]",
+            "events[0].setPool.nodeSelector",
+            "no selector",
+            id="a selector of the default pool, set later",
         ),
         pytest.param(
             world("pools: [{name: p}, {name: q}]\ncalendar: [{pool: r, from: '1', to: '20:00'}]"),
@@ -1161,7 +1163,6 @@ def test_all_problems_of_pools_are_told_together() -> None:
     text = f"pools:\n{pools}\nevents: [{{at: 1, deletePool: y}}]"
 
     assert [(problem.line, problem.path) for problem in problems_of(text)] == [
-        (2, "pools[0].name"),
         (2, "pools[0].nodeSelector"),
         (3, "pools[1].borrowingPools[0]"),
         (4, "events[0].deletePool"),

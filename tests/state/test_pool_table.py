@@ -226,7 +226,7 @@ def test_how_many_pods_a_pool_takes(limits: list[dict[str, object]], pods: int |
 @pytest.mark.parametrize(
     "preemption, marks",
     [
-        pytest.param(Preemption.ON, {"default": False, "p": True, "q": False}, id="as each pool says"),
+        pytest.param(Preemption.ON, {"default": True, "p": True, "q": False}, id="as each pool says"),
         pytest.param(Preemption.OFF, {"default": False, "p": False, "q": False}, id="nowhere, if it is off for all"),
         pytest.param(Preemption.DRY_RUN, {"default": False, "p": False, "q": False}, id="nowhere, if it is only said"),
     ],

@@ -20,7 +20,7 @@ from muster.kubernetes.objects import Key, Owner, Pod
 from muster.model.jobs import Job, Profile, TaskGroup
 from muster.model.labels import Constraint
 from muster.model.nodes import Request
-from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
+from muster.model.pools import DEFAULT_POOL, as_pool
 
 KAR = "kar-scheduler"
 NAMES = frozenset({"muster", "ai-scheduler", KAR})
@@ -230,7 +230,7 @@ def pool_named_by(pod: Pod) -> str:
     """The pool that a pod says it is of; the default pool, if it says nothing."""
     annotations = pod.metadata.annotations
     named = next((annotations[name] for name in POOL_ANNOTATIONS if annotations.get(name)), DEFAULT_POOL)
-    return DEFAULT_POOL if named == DEFAULT_NAME else named
+    return as_pool(named)
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Pools as Kubernetes has them: what an object asks for becomes an event, and what is counted becomes its status.
 
-The pool `default` is an object too, so that its status has a place; it has no settings, and is nobody's to make: the
-scheduler does (ai-scheduler-pools.md; docs/adr/0045-kubernetes-pools.md).
+The pool `default` is an object too, so that its status has a place and its switches can be changed; the scheduler makes
+it where nobody does. It has the nodes that no other pool has for itself: a selector of its own means nothing
+(ai-scheduler-pools.md; docs/adr/0045-kubernetes-pools.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from muster.kubernetes.selectors import expression_of
 from muster.kubernetes.tally import Tally
 from muster.model import events as ev
 from muster.model import pools
-from muster.model.pools import DEFAULT_NAME
+from muster.model.pools import as_pool
 from muster.state.pools import told
 from muster.state.state import State
 
@@ -48,20 +49,17 @@ POOLS = Kind(type=Pool, plural="pools", version="v1alpha1", group="resource.aibe
 
 def pool_of(it: Pool) -> pools.Pool:
     """The pool as the engine knows it."""
-    selector = it.spec.node_selector
+    name = as_pool(it.metadata.name)
+    selector = LabelSelector() if name == pools.DEFAULT_POOL else it.spec.node_selector
     return pools.Pool(
-        name=it.metadata.name,
+        name=name,
         selector=selector.match_labels,
         expressions=tuple(map(expression_of, selector.match_expressions)),
         shares=not it.spec.disable_sharing,
         borrows=not it.spec.disable_borrowing,
         preempts=not it.spec.disable_preemption,
-        borrows_from=tuple(_known(name) for name in it.spec.borrowing_pools),
+        borrows_from=tuple(as_pool(name) for name in it.spec.borrowing_pools),
     )
-
-
-def _known(name: str) -> str:
-    return pools.DEFAULT_POOL if name == DEFAULT_NAME else name
 
 
 def is_asked_anew(change: Change[Pool]) -> bool:
@@ -88,10 +86,8 @@ class Pools:
         self._there.pop(name, None)
         if change.after is not None:
             self._there[name] = change.after
-        if name == DEFAULT_NAME:
-            return
         if change.after is None:
-            self._batches.news.append(ev.PoolDeleted(pool=name))
+            self._batches.news.append(ev.PoolDeleted(pool=as_pool(name)))
         else:
             self._batches.news.append(ev.PoolSet(pool=pool_of(change.after)))
 

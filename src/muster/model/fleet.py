@@ -14,7 +14,7 @@ from operator import attrgetter
 from muster.model.jobs import Profile
 from muster.model.labels import Constraint
 from muster.model.nodes import NO_POD_LIMIT, Node, emptied
-from muster.model.pools import ALONE, BESIDE_OTHERS, DEFAULT_POOL, Pool, pool_of
+from muster.model.pools import DEFAULT, DEFAULT_POOL, Pool, pool_of
 from muster.model.resources import PODS, Resources, total
 
 
@@ -78,19 +78,19 @@ class Fleet:
         nodes: Iterable[Node] = (),
         pools: Iterable[Pool] = (),
         *,
-        pool: Pool = ALONE,
-        preempts_in: Iterable[str] | None = None,
+        pool: Pool | None = None,
         kinds: Iterable[Resources] | None = None,
         where: Callable[[Node], str] = attrgetter("cluster"),
     ) -> None:
-        self.pool = pool
-        self.pools = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
+        made = {each.name: each for each in sorted(pools, key=lambda each: each.name)}
+        self.pool = made.pop(DEFAULT_POOL, DEFAULT) if pool is None else pool
+        self.pools = made
         self._homes: dict[Profile, str] = {}
         self._parts: dict[str, Fleet] | None = None
         self._areas: Areas | None = None
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
-        self.preempts_in = frozenset(self.clusters if preempts_in is None else preempts_in)
+        self.preempts_in = frozenset(self.clusters if self.pool.preempts else ())
         self.machines = Counter(node.allocatable for node in self.nodes.values())
         self.kinds = tuple(self.machines if kinds is None else kinds)
         self.allocatable = total(emptied(kind).free * many for kind, many in self.machines.items())
@@ -146,13 +146,11 @@ class Fleet:
         # A pool without any node is everywhere: its jobs wait, or borrow.
         has = {name: {node.cluster for node in members} or set(self.clusters) for name, members in nodes.items()}
         has[DEFAULT_POOL] = set(self.clusters)
-        with_pools = set().union(*(has[name] for name in self.pools))
         parts = {}
         for name, members in nodes.items():
-            pool, here = self.pools.get(name, BESIDE_OTHERS), has[name]
-            preempts_in = here - with_pools if pool is BESIDE_OTHERS else here if pool.preempts else ()
-            clusters = [cluster for cluster in self.clusters.values() if cluster.name in here]
-            parts[name] = Fleet(clusters, members, pool=pool, preempts_in=preempts_in, kinds=self.kinds)
+            pool = self.pools.get(name, self.pool)
+            clusters = [cluster for cluster in self.clusters.values() if cluster.name in has[name]]
+            parts[name] = Fleet(clusters, members, pool=pool, kinds=self.kinds)
         return parts
 
     def pool_of(self, node: str) -> str:

@@ -1,7 +1,8 @@
 """Pools: nodes kept for some jobs first, which others may borrow while nobody of the pool needs them.
 
 A node belongs to the pool whose selector alone matches it; to the default pool, whose name is empty, when none or
-several match (design.md 5.1). Pools may be created, changed and deleted at any time.
+several match (design.md 5.1). Pools may be created, changed and deleted at any time. The default pool is one like any
+other, but for its nodes: it is always there, and what is said of it changes what is allowed there.
 """
 
 from __future__ import annotations
@@ -44,16 +45,18 @@ class Pool:
         return self.borrows and other.shares and is_named and other.name != self.name
 
 
-BESIDE_OTHERS = Pool(name=DEFAULT_POOL, borrows=False, preempts=False)
-"""The default pool where there are others: it shares, but neither borrows nor preempts."""
-
-ALONE = Pool(name=DEFAULT_POOL, shares=False, borrows=False)
-"""All nodes there are, where nobody made a pool."""
+DEFAULT = Pool(name=DEFAULT_POOL)
+"""The default pool where nobody said anything of it."""
 
 
 def called(pool: str) -> str:
     """The name that people know a pool by."""
     return DEFAULT_NAME if pool == DEFAULT_POOL else pool
+
+
+def as_pool(name: str) -> str:
+    """The pool that people call so."""
+    return DEFAULT_POOL if name == DEFAULT_NAME else name
 
 
 def pool_of(labels: Mapping[str, str], pools: Iterable[Pool]) -> str:

@@ -11,7 +11,7 @@ from muster.model.fleet import Cluster
 from muster.model.labels import Taint
 from muster.model.nodes import Node
 from muster.model.policy import SECOND_MS, Policy
-from muster.model.pools import Pool
+from muster.model.pools import Pool, as_pool, called
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
 from muster.model.width import LEVELS
@@ -126,21 +126,21 @@ def pool_thing(pool: Pool) -> Thing:
         "disableSharing": not pool.shares,
         "disableBorrowing": not pool.borrows,
         "disablePreemption": not pool.preempts,
-        "borrowingPools": list(pool.borrows_from),
+        "borrowingPools": [called(name) for name in pool.borrows_from],
     }
-    return Thing(kind="pool", name=pool.name, body=body)
+    return Thing(kind="pool", name=called(pool.name), body=body)
 
 
 def pool_of(thing: Thing) -> Pool:
     """The pool that the store keeps."""
     body = thing.body
     return Pool(
-        name=thing.name,
+        name=as_pool(thing.name),
         selector=dict(body["nodeSelector"]),
         shares=not body["disableSharing"],
         borrows=not body["disableBorrowing"],
         preempts=not body["disablePreemption"],
-        borrows_from=tuple(body["borrowingPools"]),
+        borrows_from=tuple(map(as_pool, body["borrowingPools"])),
     )
 
 

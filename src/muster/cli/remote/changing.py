@@ -9,6 +9,7 @@ from muster.cli.remote.tables import show_pools, show_queues
 from muster.cli.remote.where import Where
 from muster.documents.scalars import milliseconds_in
 from muster.model.errors import InvalidValue
+from muster.model.pools import DEFAULT_NAME
 from muster.sdk import asking
 from muster.sdk.asking import Ask
 from muster.sdk.client import Client
@@ -91,6 +92,8 @@ def put_pool(
 
     def ask() -> Ask[Pool]:
         labels = pairs(selector, "node-selector", "team=vision")
+        if not labels and name != DEFAULT_NAME:
+            raise InvalidValue("", "a label such as team=vision: only the pool default takes none", "--node-selector")
         return asking.put_pool(name, node_selector=labels, borrowing_pools=borrow_from, **allowed)
 
     return asked(where, ask, lambda pool, wide: show_pools([pool], wide))

@@ -72,8 +72,13 @@ def pools(
 def set_pool(
     name: PoolName,
     selector: Annotated[
-        list[str], typer.Option("--node-selector", metavar="LABEL=VALUE", help="Nodes with this label; repeatable.")
-    ],
+        list[str] | None,
+        typer.Option(
+            "--node-selector",
+            metavar="LABEL=VALUE",
+            help="Nodes with this label; repeatable. The pool default takes none.",
+        ),
+    ] = None,
     sharing: Annotated[
         bool, typer.Option("--sharing/--no-sharing", help="Whether others may borrow its nodes.")
     ] = True,
@@ -98,12 +103,14 @@ def set_pool(
 
     Example: muster pool set vision --node-selector team=vision --no-sharing
 
+    Example: muster pool set default --no-borrowing
+
     Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
     """
     from muster.cli.remote.changing import put_pool
 
     allowed = {"disable_sharing": not sharing, "disable_borrowing": not borrowing, "disable_preemption": not preemption}
-    sys.exit(put_pool(Where(output, server, token_file, context), name, selector, allowed, borrow_from or []))
+    sys.exit(put_pool(Where(output, server, token_file, context), name, selector or [], allowed, borrow_from or []))
 
 
 @pool_group.command("remove")

@@ -12,7 +12,7 @@ from muster.documents.scalars import INT32, as_name
 from muster.documents.shapes import DURATION, NAME, Schema, choice, integer, list_of, mapping, mapping_of, said
 from muster.documents.values import Map, Value
 from muster.model.after import After, When
-from muster.model.pools import DEFAULT_NAME, DEFAULT_POOL
+from muster.model.pools import DEFAULT_NAME, as_pool
 from muster.model.retries import FAILED, LOST, PREEMPTED, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
@@ -98,11 +98,6 @@ def read_clusters(fields: Fields, known: Known) -> tuple[tuple[str, int], ...]:
 def read_pool(fields: Fields) -> str:
     """The pool a job names as its own. One that nobody makes is no error: the default pool takes its place."""
     return as_pool(fields.name("pool") or DEFAULT_NAME)
-
-
-def as_pool(name: str) -> str:
-    """The pool that people call so."""
-    return DEFAULT_POOL if name == DEFAULT_NAME else name
 
 
 def read_after(fields: Fields) -> tuple[Need, ...]:

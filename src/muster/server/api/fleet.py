@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from muster.model import events as ev
 from muster.model.jobs import resources_of
 from muster.model.nodes import Node
-from muster.model.pools import DEFAULT_NAME, Pool
+from muster.model.pools import DEFAULT_NAME, Pool, as_pool, called
 from muster.model.resources import NOTHING, total
 from muster.server.access import Who
 from muster.server.api.doors import Admin, Asking, Desk
@@ -74,10 +74,12 @@ def pools(desk: Desk, _who: Asking) -> list[PoolView]:
 
 @router.put("/pools/{name}")
 def put_pool(name: NamePath, body: PoolBody, desk: Desk, who: Admin) -> PoolView:
-    """Make a pool, or replace the settings of one."""
-    if name == DEFAULT_NAME:
-        problem = Problem(field="name", value=name, allowed="any other name: nodes of no pool are in this one")
-        raise Refused(422, f"name: {name!r} is not allowed: nodes of no pool are in that one", [problem])
+    """Make a pool, or replace the settings of one. `default` is the pool of the nodes that no other has for itself: it
+    takes no selector."""
+    if name == DEFAULT_NAME and body.node_selector:
+        allowed = "no selector: the default pool has the nodes that no other has for itself"
+        problem = Problem(field="nodeSelector", value=str(body.node_selector), allowed=allowed)
+        raise Refused(422, f"nodeSelector: not allowed for {name!r}: {allowed}", [problem])
     thing = Thing(kind="pool", name=name, body=body.model_dump(by_alias=True))
     pool = pool_of(thing)
     desk.change([ev.PoolSet(pool=pool)], who, "pool", {"pool": name}, things=[thing]).result(PATIENCE_S)
@@ -86,11 +88,12 @@ def put_pool(name: NamePath, body: PoolBody, desk: Desk, who: Admin) -> PoolView
 
 @router.delete("/pools/{name}", status_code=204, responses={404: {"model": Error}})
 def delete_pool(name: str, desk: Desk, who: Admin) -> None:
-    """Make an end of a pool: its nodes and waiting jobs go where they belong without it."""
+    """Make an end of a pool: its nodes and waiting jobs go where they belong without it. Of `default` the settings go
+    back to what they were at first."""
     with desk.world.lock:
-        if name not in desk.world.state.machines.pools:
+        if as_pool(name) not in desk.world.state.machines.pools:
             raise not_found("pool", name)
-    gone = desk.change([ev.PoolDeleted(pool=name)], who, "pool deleted", {"pool": name}, gone=[("pool", name)])
+    gone = desk.change([ev.PoolDeleted(pool=as_pool(name))], who, "pool deleted", {"pool": name}, gone=[("pool", name)])
     gone.result(PATIENCE_S)
 
 
@@ -98,7 +101,7 @@ def _pool(desk: Service, pool: Pool) -> PoolView:
     with desk.world.lock:
         fleet = desk.world.state.fleet
         nodes = sum(fleet.pool_of(node) == pool.name for node in desk.world.state.machines.nodes)
-    return PoolView.model_validate({**pool_thing(pool).body, "name": pool.name, "nodes": nodes})
+    return PoolView.model_validate({**pool_thing(pool).body, "name": called(pool.name), "nodes": nodes})
 
 
 @router.get("/nodes")

@@ -69,7 +69,7 @@ def spared_problems(world: World, plan: Plan) -> Iterator[str]:
             continue
         for task in action.tasks:
             node = world.nodes.get(task.node)
-            if node is not None and not world.pools.preempts(world.pools.of[node.name], node.cluster):
+            if node is not None and not world.pools.preempts(world.pools.of[node.name]):
                 pool = called(world.pools.of[node.name])
                 yield f"{action.job}: {task.name} is evicted from pool {pool}, where preemption is off"
         head = world.startable(action.by)

@@ -13,10 +13,13 @@ DEFAULT = ""  # the name of the default pool
 
 
 class Pools:
-    """The pools of a snapshot. Without any, all nodes and all jobs are of the default pool, which may preempt."""
+    """The pools of a snapshot. Without any, all nodes and all jobs are of the default pool."""
 
-    def __init__(self, clusters: Mapping[str, Cluster], nodes: Mapping[str, Node], pools: Mapping[str, Pool]) -> None:
+    def __init__(
+        self, clusters: Mapping[str, Cluster], nodes: Mapping[str, Node], pools: Mapping[str, Pool], default: Pool
+    ) -> None:
         self._pools = pools
+        self._all = {DEFAULT: default, **pools}
         self._clusters = set(clusters)
         self.of = {name: self._pool_of(node) for name, node in nodes.items()}
         # A pool that has no nodes is everywhere; so is the default pool.
@@ -42,20 +45,18 @@ class Pools:
 
     def may_borrow(self, home: str, lender: str) -> bool:
         """Whether jobs of one pool may ever run on nodes of another."""
-        if home in (DEFAULT, lender) or not self._pools[home].borrows:
+        if home == lender or not self._all[home].borrows:
             return False
-        named = self._pools[home].borrows_from
-        return (lender == DEFAULT or self._pools[lender].shares) and (not named or lender in named)
+        named = self._all[home].borrows_from
+        return self._all[lender].shares and (not named or lender in named)
 
     def lenders(self, home: str) -> list[str]:
         """The pools that jobs of a pool may ever run in besides their own."""
-        return [name for name in (DEFAULT, *self._pools) if self.may_borrow(home, name)]
+        return [name for name in self._all if self.may_borrow(home, name)]
 
-    def preempts(self, pool: str, cluster: str) -> bool:
-        """Whether anyone may be evicted there; from the default pool only where no other pool is."""
-        if pool != DEFAULT:
-            return self._pools[pool].preempts
-        return not any(cluster in clusters for clusters in self._in.values())
+    def preempts(self, pool: str) -> bool:
+        """Whether anyone may be evicted there."""
+        return self._all[pool].preempts
 
 
 def _selects(pool: Pool, node: Node) -> bool:

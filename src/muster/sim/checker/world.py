@@ -25,7 +25,7 @@ class World:
         self.policy = snapshot.policy
         self.nodes = snapshot.fleet.nodes
         self.clusters = snapshot.fleet.clusters
-        self.pools = Pools(self.clusters, self.nodes, snapshot.fleet.pools)
+        self.pools = Pools(self.clusters, self.nodes, snapshot.fleet.pools, snapshot.fleet.pool)
         self.queues = {state.queue.name: state for state in snapshot.queues}
         self.queued = {job.id: job for state in snapshot.queues for lane in state.lanes for job in lane.jobs}
         self.pending = {pending.job.id: pending for pending in snapshot.pending}

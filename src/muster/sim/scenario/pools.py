@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.documents.fields import Fields
-from muster.documents.jobs.entry import as_pool
 from muster.documents.problems import Problems, quoted
 from muster.documents.scalars import as_name
 from muster.documents.values import Map
 from muster.model.errors import InvalidValue
 from muster.model.labels import parse_selector
 from muster.model.names import name_key
-from muster.model.pools import DEFAULT_NAME, Pool
+from muster.model.pools import DEFAULT_NAME, Pool, as_pool
 
 _SWITCHES = {"disableSharing": "shares", "disableBorrowing": "borrows", "disablePreemption": "preempts"}
 _LABELS = "matchLabels"
@@ -55,14 +54,13 @@ class Pools:
     def changes(self, fields: Fields) -> tuple[str | None, dict[str, Any]]:
         """The pool that an entry is about, which it makes if there is none, and what it says of its settings."""
         name = fields.required_name("name")
-        if name == DEFAULT_NAME:
-            fields.refuse("name", "any other name: default is the pool of the nodes that no other pool has for itself")
-            name = None
-        elif name is not None:
+        if name is not None and name != DEFAULT_NAME:
             self.names.add(name)
         given: dict[str, Any] = {}
         selector = _selector(fields)
-        if fields.has("nodeSelector"):
+        if fields.has("nodeSelector") and name == DEFAULT_NAME:
+            fields.refuse("nodeSelector", "no selector: the default pool has the nodes that no other has for itself")
+        elif fields.has("nodeSelector"):
             given["selector"] = selector
         for key, setting in _SWITCHES.items():
             is_disabled = fields.boolean(key, False)
@@ -72,7 +70,7 @@ class Pools:
         if fields.has("borrowingPools"):
             given["borrows_from"] = lenders
         fields.close()
-        return name, given
+        return None if name is None else as_pool(name), given
 
     def named(self, fields: Fields, key: str) -> str | None:
         """The pool under a key, which must be made somewhere; None when it is absent or wrong."""

@@ -11,6 +11,7 @@ from typing import Any
 from muster.documents.fields import Fields
 from muster.documents.values import decoded
 from muster.model.errors import InvalidValue
+from muster.model.pools import DEFAULT_POOL
 from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.pools import Pools
@@ -35,7 +36,7 @@ def read_changes(
     top = Fields.of("question", value, "", problems)
     assert top is not None, "it was put together here"
     machines = state.machines
-    pools = Pools(first=dict(machines.pools), names=set(machines.pools), where=WHERE)
+    pools = Pools(first=dict(machines.pools), names=set(machines.pools) - {DEFAULT_POOL}, where=WHERE)
     world = World(
         policy=state.policy,
         clusters=dict(machines.clusters),

@@ -26,7 +26,6 @@ from muster.model.events import (
     QueueChanged,
     TaskFailed,
 )
-from muster.model.pools import DEFAULT_POOL
 from muster.model.resources import PODS, Resources
 from muster.sim.scenario.jobs import Jobs
 from muster.sim.scenario.nodes import read_labels
@@ -205,9 +204,7 @@ class Script:
 
     def _delete_pool(self, fields: Fields, key: str, at_ms: int) -> None:
         name = self.world.pools.named(fields, key)
-        if name == DEFAULT_POOL:
-            fields.refuse(key, "any pool but the default pool: it has the nodes that no other pool has for itself")
-        elif name is not None:
+        if name is not None:
             self._put(at_ms, PoolDeleted(pool=name))
 
     def _changed_queue(self, fields: Fields) -> QueueChanged:

@@ -150,7 +150,7 @@ def _with_nodes(snapshot: Snapshot, like: Node, count: int) -> Snapshot:
     new = [replace(like, name=f"{like.name}~{number}", cordoned=False) for number in range(count)]
     empty = {node.name: NodeState(empty=node.empty(), room=node.empty()) for node in new}
     fleet = snapshot.fleet
-    fleet = Fleet(fleet.clusters.values(), [*fleet.nodes.values(), *new], fleet.pools.values())
+    fleet = Fleet(fleet.clusters.values(), [*fleet.nodes.values(), *new], [fleet.pool, *fleet.pools.values()])
     return replace(snapshot, fleet=fleet, nodes={**dict(snapshot.nodes), **empty}, columns=None)
 
 
