@@ -90,7 +90,8 @@ class Fleet:
         self._areas: Areas | None = None
         self.clusters = {cluster.name: cluster for cluster in sorted(clusters, key=lambda cluster: cluster.name)}
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.key)}
-        self.preempts_in = frozenset(self.clusters if self.pool.preempts else ())
+        # Of several pools each says for itself, in its part.
+        self.preempts_in = frozenset(self.clusters if self.pools or self.pool.preempts else ())
         self.machines = Counter(node.allocatable for node in self.nodes.values())
         self.kinds = tuple(self.machines if kinds is None else kinds)
         self.allocatable = total(emptied(kind).free * many for kind, many in self.machines.items())

@@ -57,11 +57,11 @@ class Pools:
         if name is not None and name != DEFAULT_NAME:
             self.names.add(name)
         given: dict[str, Any] = {}
-        selector = _selector(fields)
-        if fields.has("nodeSelector") and name == DEFAULT_NAME:
+        is_given = fields.get("nodeSelector") is not None
+        if is_given and name == DEFAULT_NAME:
             fields.refuse("nodeSelector", "no selector: the default pool has the nodes that no other has for itself")
-        elif fields.has("nodeSelector"):
-            given["selector"] = selector
+        elif is_given:
+            given["selector"] = _selector(fields)
         for key, setting in _SWITCHES.items():
             is_disabled = fields.boolean(key, False)
             if fields.has(key):
