@@ -184,7 +184,25 @@ MIXED_ROOM = [node("n1", "p1", cpu=8), node("n2", "p2", cpu=4, gpu=4)]
         ),
         pytest.param(MIXED_ROOM, {}, {"gpu": 1}, ["p2"], id="AIB-B9 a job that wants a GPU goes where there is one"),
         pytest.param(
-            MIXED_ROOM, {}, {"cpu": 1}, ["p2"], id="AIB-B9 idle GPUs weigh more than idle cores: the order is total"
+            MIXED_ROOM,
+            {},
+            {"cpu": 1},
+            ["p1"],
+            id="AIB-B9 a job that wants none goes where there is none",
+        ),
+        pytest.param(
+            [node("n1", "p1", cpu=4), node("n2", "p2", cpu=64, gpu=8)],
+            {},
+            {"cpu": 1},
+            ["p1"],
+            id="AIB-B9 however many cores lie idle beside GPUs",
+        ),
+        pytest.param(
+            [node("n1", "p1", cpu=4, memory="512Gi"), node("n2", "p2", cpu=8, memory="8Gi")],
+            {},
+            {"cpu": 1},
+            ["p2"],
+            id="AIB-B9 idle is what the job asks for: of cores there are more, of memory nobody asked",
         ),
     ],
 )

@@ -50,6 +50,7 @@ def shapes_of(shapes: ShapeTable, ours: Flags | None = None) -> filling.Shapes:
     return filling.Shapes(
         usage=shapes.usage,
         least=shapes.least,
+        weighed=shapes.weighed,
         asks_gpu=shapes.asks_gpu,
         is_rigid=shapes.is_rigid,
         never_fits=shapes.never_fits,

@@ -36,6 +36,7 @@ def field_on(moments: Sequence[Rooms], starts: Sequence[int], asks: Asks) -> Fie
         starts=books.of(starts),
         signs=books.of([books.sign_of(tuple(births[: last + 1])) for last in range(len(births))]),
         preference=books.nothing,
+        has_gpus=books.nothing,
         idle=books.nothing,
         tasks=books.nothing,
     )

@@ -238,6 +238,15 @@ class Weights:
         """Of each resource: its name, and what so many base units of it weigh: micro-units, base units."""
         return self._terms
 
+    def each(self, resources: Resources) -> dict[str, int]:
+        """What each of the resources weighs that weighs anything, in micro-units."""
+        amounts = resources._amounts
+        return {
+            name: (2 * amounts[name] * micro + units) // (2 * units)
+            for name, micro, units in self._terms
+            if name in amounts
+        }
+
     def usage(self, resources: Resources) -> int:
         """What the resources weigh together, in micro-units; each name is rounded half up."""
         amounts = resources._amounts

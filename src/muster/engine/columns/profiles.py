@@ -41,6 +41,7 @@ class ShapeTable:
         self.resources: dict[str, int] = {}
         self.usage = np.zeros(0, np.int64)
         self.least = np.zeros((0, 0), np.int64)
+        self.weighed = np.zeros((0, 0), np.int64)  # the same as usage, resource by resource
         self.asks_gpu = np.zeros(0, np.int64)
         self.is_rigid = np.zeros(0, np.int64)
         self.is_elastic = np.zeros(0, np.int64)
@@ -75,9 +76,11 @@ class ShapeTable:
             room = max(size, 2 * len(self.usage)) if size > len(self.usage) else len(self.usage)
             for name in ("usage", "asks_gpu", "is_rigid", "is_elastic", "is_whole", "is_gang", "never_fits"):
                 setattr(self, name, _widened(getattr(self, name), room))
-            least = np.zeros((room, width), np.int64)
-            least[: self._known, : self.least.shape[1]] = self.least[: self._known]
-            self.least = least
+            for name in ("least", "weighed"):
+                before = getattr(self, name)
+                table = np.zeros((room, width), np.int64)
+                table[: self._known, : before.shape[1]] = before[: self._known]
+                setattr(self, name, table)
         for number, profile in enumerate(profiles, self._known):
             self.usage[number] = least_usage_of(profile, self.weights)
             self.asks_gpu[number] = profile.asks_gpu
@@ -88,6 +91,7 @@ class ShapeTable:
             self.has_elastic = self.has_elastic or profile.is_elastic
             self.never_fits[number] = _UNKNOWN
             self.least[number] = self.row(profile.least)
+            self.weighed[number] = self.row(self.weights.each(profile.least))
         self._known = size
 
     def judge(self, fleet: Fleet, waiting_with: Ints, mix: int, is_hopeless: IsHopeless) -> bool:

@@ -107,6 +107,7 @@ class Shapes(NamedTuple):
 
     usage: Ints
     least: Ints
+    weighed: Ints  # usage, resource by resource
     asks_gpu: Ints
     is_rigid: Ints
     never_fits: Ints
@@ -222,8 +223,9 @@ class Field(NamedTuple):
 
     A profile's groups, at their min, are those from first_group[profile] on; its clusters, most preferred first, those
     from first_cluster[profile] on. `starts` are the promised moments, in order; signs[n] tells the first n + 1 moments.
-    For those who borrow, clusters are pools that lend: of equal `preference`, the one with most `idle` usage first,
-    then the one with the fewest `tasks`. For all others these are empty.
+    For those who borrow, clusters are pools that lend: of equal `preference`, for jobs without GPUs those without any
+    first, then the one with most `idle` usage of what the job asks for, then the one with the fewest `tasks`. For all
+    others these are empty.
     """
 
     ground: Cells
@@ -239,7 +241,8 @@ class Field(NamedTuple):
     starts: Cells
     signs: Cells
     preference: Cells  # beside clusters
-    idle: Cells  # by cluster
+    has_gpus: Cells  # by cluster
+    idle: Cells  # by cluster and resource
     tasks: Cells  # by cluster
 
 

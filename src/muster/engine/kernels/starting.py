@@ -97,7 +97,7 @@ def fill(
                 return CAREFUL, queue
             moments = moments_met(roll, rules, field, row)
             is_known = is_known_to_delay(shapes, field, int(done.size[3]), profile, moments)
-            cluster = NONE if is_known else find_cluster(field, profile, moments)
+            cluster = NONE if is_known else find_cluster(shapes, field, profile, moments)
             if cluster != NONE:
                 if rules.lifetime_bounds and may_overtake(roll, field, row) and overtakes(field, profile, moments):
                     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
@@ -110,7 +110,7 @@ def fill(
                 lines.stands[queue] = STANDS
                 continue
             is_as_it_was = is_known and shapes.delays_at[profile] == done.size[3]
-            if is_as_it_was or (len(field.starts) > 0 and is_room_regardless(field, profile)):
+            if is_as_it_was or (len(field.starts) > 0 and is_room_regardless(shapes, field, profile)):
                 shapes.delays_at[profile] = done.size[3]
                 if not is_known:
                     shapes.delays[profile] = moments
@@ -199,7 +199,7 @@ def moments_met(roll: Roll, rules: Rules, field: Field, row: int) -> int:
 
 
 @kernel
-def find_cluster(field: Field, profile: int, moments: int) -> int:
+def find_cluster(shapes: Shapes, field: Field, profile: int, moments: int) -> int:
     """Place a job at its min in the most preferred of its clusters that has room now and at so many moments."""
     trial = field.trial
     trial[MOMENTS] = 1 + moments
@@ -208,7 +208,7 @@ def find_cluster(field: Field, profile: int, moments: int) -> int:
     begin, end = field.first_group[profile], field.first_group[profile + 1]
     groups, widths = field.groups[begin:end], field.widths[begin:end]
     if len(field.idle) > 0:
-        put_idlest_first(field, profile)
+        put_idlest_first(shapes, field, profile)
     for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
         cluster = field.clusters[place]
         trial[PLACED] = 0
@@ -221,12 +221,12 @@ def find_cluster(field: Field, profile: int, moments: int) -> int:
 
 
 @kernel
-def put_idlest_first(field: Field, profile: int) -> None:
+def put_idlest_first(shapes: Shapes, field: Field, profile: int) -> None:
     """Order the pools that lend to a profile as they are now; it stays nearly the same from job to job."""
     first, clusters = field.first_cluster[profile], field.clusters
     for last in range(first + 1, field.first_cluster[profile + 1]):
         place = last
-        while place > first and lends_before(field, place, place - 1):
+        while place > first and lends_before(shapes, field, profile, place, place - 1):
             swap = clusters[place]
             clusters[place] = clusters[place - 1]
             clusters[place - 1] = swap
@@ -234,22 +234,35 @@ def put_idlest_first(field: Field, profile: int) -> None:
 
 
 @kernel
-def lends_before(field: Field, one: int, other: int) -> bool:
+def lends_before(shapes: Shapes, field: Field, profile: int, one: int, other: int) -> bool:
     """Whether the pool in one place is asked before the one in another; who is preferred less never is."""
     mine, theirs = field.clusters[one], field.clusters[other]
     if field.preference[one] != field.preference[other]:
         return False
-    if field.idle[mine] != field.idle[theirs]:
-        return bool(field.idle[mine] > field.idle[theirs])
+    if shapes.asks_gpu[profile] == 0 and field.has_gpus[mine] != field.has_gpus[theirs]:
+        return bool(field.has_gpus[mine] < field.has_gpus[theirs])
+    idle, their_idle = idle_for(shapes, field, profile, mine), idle_for(shapes, field, profile, theirs)
+    if idle != their_idle:
+        return bool(idle > their_idle)
     if field.tasks[mine] != field.tasks[theirs]:
         return bool(field.tasks[mine] < field.tasks[theirs])
     return bool(mine < theirs)
 
 
 @kernel
-def is_room_regardless(field: Field, profile: int) -> bool:
+def idle_for(shapes: Shapes, field: Field, profile: int, cluster: int) -> int:
+    """How much usage is idle there of what the profile asks for."""
+    width, idle = shapes.least.shape[1], 0
+    for resource in range(width):
+        if shapes.least[profile, resource] > 0:
+            idle += field.idle[cluster * width + resource]
+    return idle
+
+
+@kernel
+def is_room_regardless(shapes: Shapes, field: Field, profile: int) -> bool:
     """Whether there would be room if nobody had a promise."""
-    if find_cluster(field, profile, 0) == NONE:
+    if find_cluster(shapes, field, profile, 0) == NONE:
         return False
     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
     return True
@@ -283,7 +296,9 @@ def write_down(
             cell += TASK
             task += 1
     if len(field.idle) > 0:
-        field.idle[cluster] -= shapes.usage[profile]
+        width = shapes.least.shape[1]
+        for resource in range(width):
+            field.idle[cluster * width + resource] -= shapes.weighed[profile, resource]
         field.tasks[cluster] += task - done.size[1]
     done.size[0] = at + 1
     done.size[1] = task

@@ -1,7 +1,8 @@
 """Borrowing: jobs that found no room at home start on idle nodes of other pools, one at a time (design.md 5.3).
 
-A pool lends if it shares and nobody of its own waits for room. The most idle one comes first, then the one with the
-fewest tasks, then by name; a job goes only to clusters that have its own pool. Borrowers take nothing but free room.
+A pool lends if it shares and nobody of its own waits for room. For jobs without GPUs pools without any come first; then
+the one with most idle of what the job asks for, then the one with the fewest tasks, then by name. A job goes only to
+clusters that have its own pool. Borrowers take nothing but free room.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from muster.engine.rooms import Span
 from muster.engine.turn import Turn
 from muster.engine.waiting import Blocked
 from muster.model import plan as plans
-from muster.model.jobs import Job, Profile, Running, usage_of
+from muster.model.jobs import Job, Profile, Running, resources_of
 from muster.model.plan import Start
 from muster.model.snapshot import Snapshot
 
@@ -160,7 +161,7 @@ class Borrowing:
 
     def _start(self, job: Job, attempt: int, area: int, tasks: Tasks, charge: int = 0) -> Start:
         cluster = self._lending.places[area][0]
-        self._lending.take(area, usage_of(job.profile, tasks, self._ledger.weights), len(tasks))
+        self._lending.take(area, self._ledger.weights.each(resources_of(job.profile, tasks)), len(tasks))
         self._ledger.start(job, tasks)
         self._homes.add(self._snapshot.fleet.home(job.profile))
         self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))

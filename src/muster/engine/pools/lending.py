@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from muster.engine.rooms import Rooms
 from muster.engine.turn import Turn
 from muster.model.jobs import Profile
 from muster.model.reasons import Reason
-from muster.model.resources import Resources
+from muster.model.resources import GPU, Resources
 from muster.model.snapshot import Snapshot
 
 _WAITS_FOR_ROOM = {Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY, Reason.RATE_LIMIT}
@@ -52,6 +52,8 @@ class Lending:
         self.asks = self._shapes.asks_of(self.grounds, listed=books.listed)
         self._first, self._clusters, self._preference = (books.of(part) for part in self._candidates(turns, opened))
         self._idle, self._tasks = (books.of(part) for part in self._as_they_are(snapshot, tables))
+        parts = snapshot.fleet.parts
+        self._has_gpus = books.of([any(kind.get(GPU) for kind in parts[pool].machines) for _, pool in self.places])
 
     def _candidates(self, turns: Sequence[Turn], opened: Opened) -> tuple[list[int], list[int], list[int]]:
         """By profile, the areas where its waiting jobs may go, the most preferred clusters first."""
@@ -86,12 +88,13 @@ class Lending:
         return [area for area, _ in found], [preferred for _, preferred in found]
 
     def _as_they_are(self, snapshot: Snapshot, tables: Array) -> tuple[list[int], list[int]]:
-        """By area, the usage that is idle on nodes that take tasks, and how many tasks there are."""
-        idle, tasks = [], []
+        """By area, the usage that is idle on nodes that take tasks, by resource, and how many tasks there are."""
+        idle, tasks = list[int](), list[int]()
         for area in range(len(self.places)):
             rows = tables[self.grounds.open[self.grounds.cluster_of[self.grounds.open] == area]]
             free = rows[:, placing.FREE : placing.FREE + len(self.grounds.dims)].sum(axis=0).tolist()
-            idle.append(snapshot.policy.weights.usage(Resources.of(dict(zip(self.grounds.dims, free, strict=True)))))
+            amounts = Resources.of(dict(zip(self.grounds.dims, free, strict=True)))
+            idle += self._shapes.row(snapshot.policy.weights.each(amounts)).tolist()
             tasks.append(int(rows[:, placing.TASKS].sum()))
         return idle, tasks
 
@@ -105,19 +108,26 @@ class Lending:
             first_cluster=self._first,
             clusters=self._clusters,
             preference=self._preference,
+            has_gpus=self._has_gpus,
             idle=self._idle,
             tasks=self._tasks,
         )
 
     def areas_for(self, profile: Profile) -> list[int]:
-        """Where a job may go, the most preferred and most idle first."""
-        number = self._shapes.number(profile)
+        """Where a job may go, as muster.engine.kernels.starting.lends_before orders them."""
+        number, width = self._shapes.number(profile), len(self._shapes.resources)
         places = range(self._first[number], self._first[number + 1])
+        asked = (self._shapes.least[number] > 0).nonzero()[0].tolist()
+
+        def idle(area: int) -> int:
+            return sum(int(self._idle[area * width + resource]) for resource in asked)
+
         order = sorted(
             places,
             key=lambda it: (
                 -self._preference[it],
-                -self._idle[self._clusters[it]],
+                0 if profile.asks_gpu else self._has_gpus[self._clusters[it]],
+                -idle(self._clusters[it]),
                 self._tasks[self._clusters[it]],
                 self._clusters[it],
             ),
@@ -125,9 +135,12 @@ class Lending:
         # Those of one preference may have changed their places: which they are is all that counts.
         return [int(self._clusters[it]) for it in order]
 
-    def take(self, area: int, usage: int, tasks: int) -> None:
-        """Someone has started there."""
-        self._idle[area] -= usage
+    def take(self, area: int, weighed: Mapping[str, int], tasks: int) -> None:
+        """Someone has started there, of whose resources each weighs so much."""
+        resources = self._shapes.resources
+        for name, usage in weighed.items():
+            if name in resources:
+                self._idle[area * len(resources) + resources[name]] -= usage
         self._tasks[area] += tasks
 
     def give_back(self) -> None:
