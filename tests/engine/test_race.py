@@ -178,6 +178,67 @@ def test_deadlines_run_on_while_a_cluster_cannot_be_reached():
 
 
 @pytest.mark.parametrize(
+    "silent, b, told",
+    [
+        pytest.param(
+            (70, 200),
+            steps((60, RUNNING)),
+            [(70, "cancel", "a"), (70, "won", "b")],
+            id="one that is scheduled in time wins as ever",
+        ),
+        pytest.param(
+            (71, 200),
+            steps((65, RUNNING)),
+            [(86, "cancel", "a"), (86, "won", "b")],
+            id="one that is scheduled after its time leads at once, and has won once the leader is lost",
+        ),
+        pytest.param(
+            (71, 84),
+            steps((65, RUNNING)),
+            [(84, "cancel", "b"), (84, "won", "a")],
+            id="a leader that is heard in time was first",
+        ),
+        pytest.param((71, 80), (), [(80, "cancel", "b"), (80, "won", "a")], id="its deadline comes when it is heard"),
+        pytest.param(
+            (71, 200),
+            steps((90, RUNNING)),
+            [(86, "cancel", "a"), (100, "won", "b")],
+            id="without a leader nobody has a deadline",
+        ),
+        pytest.param(
+            (71, 200),
+            steps((65, RUNNING), (78, FAILED)),
+            [(78, "won", "a")],
+            id="if the one that took over fails, nobody is left but the leader",
+        ),
+        pytest.param(
+            (71, 84),
+            steps((65, RUNNING), (80, SUCCEEDED)),
+            [(80, "cancel", "a"), (80, "won", "b"), (80, "succeeded", "")],
+            id="a job that is done need not be done again",
+        ),
+    ],
+)
+def test_a_leader_that_cannot_be_heard(silent, b, told):
+    """It leads from minute 12 on; the rival has until minute 72."""
+    clusters = Clusters({"a": steps((2, RUNNING)), "b": b}, silent={"a": (silent[0] * MINUTE, silent[1] * MINUTE)})
+
+    assert outcome(run(spec(a=20, b=80), clusters, every(1))) == told
+
+
+def test_a_leader_that_was_given_up_is_cancelled_when_it_is_heard():
+    clusters = Clusters(
+        {"a": steps((2, RUNNING)), "b": steps((65, RUNNING))}, silent={"a": (71 * MINUTE, 120 * MINUTE)}
+    )
+
+    raced = run(spec(a=20, b=80), clusters, every(1))
+
+    assert raced.race.is_won
+    assert raced.race.leader == "b"
+    assert clusters.stopped == {"a": 120 * MINUTE}
+
+
+@pytest.mark.parametrize(
     "said, won_at",
     [
         pytest.param(-5, 10, id="a clock that is behind: not before the race began"),

@@ -102,11 +102,13 @@ class Rival(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The rules of a race that its owner may choose."""
+    """The rules of a race that its owner may choose. `loss_ms`: for how long a leader may not be heard before it has
+    dropped out."""
 
     guard_ms: int = 10 * MINUTE_MS
     time_scale_ms: int = MINUTE_MS
     grace: Grace = Grace.STRICT
+    loss_ms: int = 15 * MINUTE_MS
 
 
 class Result(Enum):
@@ -121,6 +123,8 @@ class Race(NamedTuple):
     """One attempt of a job, raced. `rivals` stand in order of alias.
 
     `leader` is scheduled and wins unless a rival of higher priority is scheduled in time; `is_won` once none can.
+    `absent` led before and could not be heard when the leader was scheduled after its time: if it is heard again before
+    it counts as lost, it leads again.
     `heard` are the last sightings: where they come again and `due_ms` has not come, nothing changes.
     """
 
@@ -135,6 +139,7 @@ class Race(NamedTuple):
     result: Result | None = None
     heard: tuple[Sighting, ...] = ()
     due_ms: int = 0
+    absent: str | None = None
 
     def rival(self, cluster: str) -> Rival:
         """The copy in a cluster."""

@@ -24,6 +24,7 @@ RACE_KEYS: dict[str, Schema] = {
     "grace": said(
         choice(grace.value for grace in Grace), "What a deadline asks of a copy.", default=Grace.STRICT.value
     ),
+    "lossTime": said(DURATION, "How long a leader may not be heard before it has dropped out.", default="15m"),
 }
 
 More = Callable[[str, Fields], None]
@@ -44,6 +45,7 @@ def read_race(job: Fields, known: Known, asks: Resources, more: More | None = No
         guard_ms=fields.duration("guard", default.guard_ms),
         time_scale_ms=fields.duration("timeScale", default.time_scale_ms),
         grace=fields.choice("grace", {grace.value: grace for grace in Grace}, default.grace),
+        loss_ms=fields.duration("lossTime", default.loss_ms),
     )
     clusters = fields.mapping("clusters", "race.clusters")
     rivals = [_rival(clusters, name, known, asks, more) for name in clusters.given()]

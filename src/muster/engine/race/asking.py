@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.engine.race.deciding import expires_ms, is_timed, scheduled_ms
+from muster.engine.race.deciding import Leading, expires_ms, is_timed, loses_ms, scheduled_ms
 from muster.model.jobs import NEVER_MS
 from muster.model.race import POLL_MS, CancelAt, Race, RaceAction, Rival, Shown, SubmitTo, Terms
 
@@ -20,15 +20,22 @@ def ask(rival: Rival, race: Race, now_ms: int) -> tuple[Rival, RaceAction | None
     return rival._replace(shown=Shown.SENT, asked_ms=now_ms, sent=rival.sent + 1), submit
 
 
-def due_ms(rivals: tuple[Rival, ...], leader: str | None, terms: Terms) -> int:
-    """When time alone could change something: a guard or deadline ends, or a request has had no answer."""
-    first_ms = NEVER_MS
+def due_ms(rivals: tuple[Rival, ...], leading: Leading, terms: Terms, *, is_won: bool) -> int:
+    """When time alone could change something: a guard or deadline ends, a request has had no answer, or a leader that
+    cannot be heard counts as lost."""
+    first_ms, leader = NEVER_MS, leading.leader
+    held_ms = next((rival.lost_ms for rival in rivals if rival.cluster == leader), None)
     for rival in rivals:
+        lost_ms = loses_ms(rival, terms) if rival.cluster in leading and not is_won else None
+        first_ms = first_ms if lost_ms is None else min(first_ms, lost_ms)
         if wants_answer(rival):
             first_ms = min(first_ms, _again_ms(rival))
         if rival.is_out or rival.ended_ms is not None or rival.cluster == leader or not is_timed(rival):
             continue
-        for moment_ms in (scheduled_ms(rival, terms), expires_ms(rival, terms)):
+        expired_ms = expires_ms(rival, terms)
+        if expired_ms is not None and held_ms is not None and expired_ms >= held_ms:
+            expired_ms = None
+        for moment_ms in (scheduled_ms(rival, terms), expired_ms):
             if moment_ms is not None and moment_ms < first_ms:
                 first_ms = moment_ms
     return first_ms

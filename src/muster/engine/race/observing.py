@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 
 from muster.engine.race.asking import ask, due_ms, wants_answer
-from muster.engine.race.deciding import decide, put_out
+from muster.engine.race.deciding import Leading, decide, put_out
 from muster.engine.race.hearing import hear
 from muster.model.race import CancelAt, Ended, Race, RaceAction, Result, Rival, Shown, Sighting, Won
 
@@ -25,13 +25,13 @@ def observe(race: Race, sightings: tuple[Sighting, ...], now_ms: int) -> tuple[R
         if sighting != before or sighting.shown is Shown.GONE:
             rivals[sighting.cluster] = hear(rivals[sighting.cluster], sighting, race, now_ms)
     if race.is_withdrawn:
-        leader = race.leader
+        leading = Leading(race.leader)
         rivals = {cluster: put_out(rival) if not rival.is_out else rival for cluster, rival in rivals.items()}
     else:
-        leader = decide(race, rivals, now_ms)
+        leading = decide(race, rivals, now_ms)
     asked, actions = _asked(race, rivals.values(), now_ms)
-    told = _told(race, asked, leader)
-    return _stands(race, asked, leader, told, sightings or race.heard), (*actions, *told)
+    told = _told(race, asked, leading.leader)
+    return _stands(race, asked, leading, told, sightings or race.heard), (*actions, *told)
 
 
 def _asked(race: Race, rivals: Iterable[Rival], now_ms: int) -> tuple[tuple[Rival, ...], list[RaceAction]]:
@@ -74,7 +74,7 @@ def _told(race: Race, rivals: tuple[Rival, ...], leader: str | None) -> list[Won
 
 
 def _stands(
-    race: Race, rivals: tuple[Rival, ...], leader: str | None, told: list[Won | Ended], heard: tuple[Sighting, ...]
+    race: Race, rivals: tuple[Rival, ...], leading: Leading, told: list[Won | Ended], heard: tuple[Sighting, ...]
 ) -> Race:
     is_won, result = race.is_won, race.result
     for one in told:
@@ -82,8 +82,16 @@ def _stands(
             is_won = True
         else:
             result = one.result
-    due = due_ms(rivals, leader, race.terms)
-    return race._replace(rivals=rivals, leader=leader, is_won=is_won, result=result, heard=heard, due_ms=due)
+    due = due_ms(rivals, leading, race.terms, is_won=is_won)
+    return race._replace(
+        rivals=rivals,
+        leader=leading.leader,
+        absent=leading.absent,
+        is_won=is_won,
+        result=result,
+        heard=heard,
+        due_ms=due,
+    )
 
 
 def _dropped_out(rivals: tuple[Rival, ...]) -> str:
