@@ -142,7 +142,13 @@ class _Turn:
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             del self.pending[job.id]
-            self._start(job, pending.attempt, placed, kept_promise=pending.admitted_ms < self.now_ms)
+            self._start(
+                job,
+                pending.attempt,
+                placed,
+                kept_promise=pending.admitted_ms < self.now_ms,
+                is_aged=pending.admitted_ms - job.submit_ms >= self.policy.aging_after_ms,
+            )
             return
         new = self._soonest(job)
         # What holds for sure is not given up for a guess, however soon.
@@ -177,7 +183,7 @@ class _Turn:
                 continue
             if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
                 self.heads.setdefault(job.queue, job.id)
-                self._consider(job)
+                self._consider(job, is_aged=True)
                 served.add(job.profile.asks_gpu)
         self._heard_aged = bool(served)
 
@@ -228,7 +234,7 @@ class _Turn:
         self.can_start.setdefault(job.queue, False)
         self.lines[job.queue].close(limit)
 
-    def _consider(self, job: Job) -> bool:
+    def _consider(self, job: Job, *, is_aged: bool = False) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.
 
         Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
@@ -241,7 +247,7 @@ class _Turn:
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
             self.ledger.admit(job, charge)
-            self._start(job, attempt, placed, charge=charge)
+            self._start(job, attempt, placed, charge=charge, is_aged=is_aged)
             line.take(job)
             return True
         reservation = self._soonest(job)
@@ -305,7 +311,19 @@ class _Turn:
         cluster = reservation.cluster
         self.actions.append(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed, *, charge: int = 0, kept_promise: bool = False) -> None:
+    def _start(
+        self,
+        job: Job,
+        attempt: int,
+        placed: Placed,
+        *,
+        charge: int = 0,
+        kept_promise: bool = False,
+        is_aged: bool = False,
+    ) -> None:
+        safe_ms = self.policy.protected_ms if placed.units or kept_promise else 0
+        if is_aged:
+            safe_ms = max(safe_ms, self.now_ms - job.submit_ms)
         for unit in by_run(placed.units):
             self._evict(unit, job)
         # Room taken by right of preemption is not borrowed from any promise.
@@ -316,7 +334,7 @@ class _Turn:
             cluster=placed.cluster,
             started_ms=self.now_ms,
             tasks=placed.tasks,
-            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
+            protected_until_ms=self.now_ms + safe_ms if safe_ms else 0,
             overtook=overtook,
         )
         if placed.by_right:
@@ -335,6 +353,7 @@ class _Turn:
                 overtook=overtook,
                 by_preemption=bool(placed.units),
                 charge=charge,
+                safe_ms=safe_ms,
             )
         )
         self.moved[job.id] = Started(cluster=placed.cluster, tasks=placed.tasks)

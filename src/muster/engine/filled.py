@@ -85,6 +85,7 @@ class Filled:
                 repeat(()),
                 repeat(False),
                 self._charges(part),
+                repeat(0),
             )
         )
 

@@ -162,7 +162,9 @@ class Turn:
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             del self.pending[job.id]
-            self._start(job, pending.attempt, placed, kept_promise=pending.admitted_ms < self.now_ms)
+            is_aged = pending.admitted_ms - job.submit_ms >= self.policy.aging_after_ms
+            is_kept = pending.admitted_ms < self.now_ms
+            self._start(job, pending.attempt, placed, kept_promise=is_kept, is_aged=is_aged)
             return
         new = self._soonest(job, NEVER_MS if old is None else old.start_ms)
         # What holds for sure is not given up for a guess, however soon.
@@ -199,7 +201,7 @@ class Turn:
                 continue
             if limit_on(job, self.ledger, self.policy, self.minutes.starts) is None:
                 self.lines.look_at(job)
-                self._consider(job)
+                self._consider(job, is_aged=True)
                 served.add(job.profile.asks_gpu)
         self.heard_aged = bool(served)
 
@@ -283,7 +285,7 @@ class Turn:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
         self.lines.close(job.queue, limit)
 
-    def _consider(self, job: Job) -> bool:
+    def _consider(self, job: Job, *, is_aged: bool = False) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.
 
         Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
@@ -296,7 +298,7 @@ class Turn:
         charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
         if isinstance(placed, Placed):
             self.ledger.admit(job, charge)
-            self._start(job, attempt, placed, charge=charge)
+            self._start(job, attempt, placed, charge=charge, is_aged=is_aged)
             self.lines.take(job)
             return True
         reservation = self._soonest(job)
@@ -374,19 +376,30 @@ class Turn:
         cluster = reservation.cluster
         self.minutes.act(Admit(job=job.id, attempt=attempt, cluster=cluster, charge=charge, reservation=reservation))
 
-    def _start(self, job: Job, attempt: int, placed: Placed, *, charge: int = 0, kept_promise: bool = False) -> None:
+    def _start(
+        self,
+        job: Job,
+        attempt: int,
+        placed: Placed,
+        *,
+        charge: int = 0,
+        kept_promise: bool = False,
+        is_aged: bool = False,
+    ) -> None:
         for unit in by_run(placed.units):
             self._evict(unit, job)
         self._shrink(placed.cuts)
         # Room taken by right of preemption is not borrowed from any promise.
         overtook = () if placed.by_right else self.horizon.overtake(job, placed.tasks)
+        is_owed = bool(placed.units) or kept_promise
+        safe_ms = self.policy.safe_ms(job, self.now_ms, is_owed=is_owed, is_aged=is_aged)
         run = Running(
             job=job,
             attempt=attempt,
             cluster=placed.cluster,
             started_ms=self.now_ms,
             tasks=placed.tasks,
-            protected_until_ms=self.now_ms + self.policy.protected_ms if placed.units or kept_promise else 0,
+            protected_until_ms=self.now_ms + safe_ms if safe_ms else 0,
             overtook=overtook,
         )
         if placed.by_right:
@@ -406,6 +419,7 @@ class Turn:
                 overtook=overtook,
                 by_preemption=bool(placed.units),
                 charge=charge,
+                safe_ms=safe_ms,
             )
         )
         self.minutes.moved(job.id, plans.Started(cluster=placed.cluster, tasks=placed.tasks))

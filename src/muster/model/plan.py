@@ -62,7 +62,8 @@ class Return(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start every task at once. A job that is still queued is admitted with it, for its `charge`."""
+    """Start every task at once. A job that is still queued is admitted with it, for its `charge`. For `safe_ms` it is
+    not evicted for others."""
 
     job: str
     queue: str
@@ -72,6 +73,7 @@ class Start(NamedTuple):
     overtook: tuple[str, ...] = ()
     by_preemption: bool = False
     charge: int = 0
+    safe_ms: int = 0
 
 
 class Promise(NamedTuple):

@@ -116,6 +116,12 @@ class Policy:
         """
         return job.submit_ms + self.aging_after_ms if job.profile.is_gang else None
 
+    def safe_ms(self, job: Job, now_ms: int, *, is_owed: bool, is_aged: bool) -> int:
+        """For how long a job that starts now is not evicted for others: for a while if others made way for it or waited
+        (`is_owed`); for as long as it has waited itself if ageing started it, so that it gets done in the end."""
+        owed_ms = self.protected_ms if is_owed else 0
+        return max(owed_ms, now_ms - job.submit_ms) if is_aged else owed_ms
+
     def turn_weight(self, weight: int, habit: Habit) -> int:
         """The weight by which queues are compared to find whose turn it is: smaller for queues whose jobs run long.
 

@@ -369,7 +369,7 @@ class Run:
 
     def _start(self, action: Start, place: int, now_ms: int, happened: list[ev.Event]) -> None:
         """A job that stood in line until now starts: two events, which for most jobs come together."""
-        admitted, started = _admitted(action, place), self._started(action, now_ms, is_protected=action.by_preemption)
+        admitted, started = _admitted(action, place), self._started(action, now_ms)
         if self.listener is not None:
             self.listener.happened(admitted, now_ms)
             self.listener.happened(started, now_ms)
@@ -377,14 +377,14 @@ class Run:
         happened += (admitted, started)
         self._expect_end(self.state.running[action.job])
 
-    def _started(self, action: Start, now_ms: int, *, is_protected: bool) -> ev.JobStarted:
+    def _started(self, action: Start, now_ms: int) -> ev.JobStarted:
         return ev.JobStarted(
             job=action.job,
             attempt=action.attempt,
             cluster=action.cluster,
             tasks=action.tasks,
             overtook=action.overtook,
-            protected_until_ms=now_ms + self.state.policy.protected_ms if is_protected else 0,
+            protected_until_ms=now_ms + action.safe_ms if action.safe_ms else 0,
             borrowed=self.state.lender(action.job, action.tasks),
         )
 
@@ -401,8 +401,7 @@ class Run:
             case Return(job=job_id):
                 return [ev.JobReturned(job=job_id)]
             case Start():
-                kept_promise = self.state.pending[action.job].admitted_ms < now_ms
-                return [self._started(action, now_ms, is_protected=action.by_preemption or kept_promise)]
+                return [self._started(action, now_ms)]
             case Move():
                 protected_ms = now_ms + self.state.policy.protected_ms
                 started = ev.JobStarted(

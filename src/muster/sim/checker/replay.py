@@ -131,6 +131,9 @@ class Replay:
         yield from self._way_to_start(job, action)
         yield from self.widths.shrink_for(job.id)
         evictions = self._by_head.get(job.id, [])
+        waited_ms = self.world.now_ms - job.submit_ms
+        if action.safe_ms not in (0, self.world.policy.protected_ms, waited_ms if self.world.is_aged(job) else 0):
+            yield f"{job.id}: starts safe for {action.safe_ms} ms, it has waited for {waited_ms} ms"
         if action.by_preemption != bool(evictions):
             yield f"{job.id}: whether it starts by preemption is not told truly"
         yield from self._evict_for(job, action, evictions)
