@@ -194,7 +194,7 @@ def test_a_recorded_simulation_prints_the_same_and_replays_as_identical(tmp_path
 
     assert (recorded.returncode, recorded.stdout) == (0, plain.stdout)
     assert (replayed.returncode, replayed.stderr) == (0, "")
-    assert replayed.stdout.startswith("all 3 plans are identical (2 jobs, 11 events; recorded by Muster ")
+    assert replayed.stdout.startswith("all 3 plans are identical (2 jobs, 12 events; recorded by Muster ")
     assert json.loads(muster("replay", record, "-o", "json").stdout)["identical"] is True
 
 

@@ -32,7 +32,7 @@ from muster.model.plan import (
     Waiting,
     verdicts,
 )
-from muster.model.policy import Preemption
+from muster.model.policy import FairBy, Preemption
 from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Reason
 from muster.model.resources import MICRO, Resources
@@ -132,8 +132,8 @@ def limited_world() -> World:
 
 
 def queues_in_turn() -> World:
-    """Two equal queues with two jobs each: a-0, b-0, a-1, b-1."""
-    world = a_world(over_share=None, reservations=0).with_node(cpu=4)
+    """Two equal queues with two jobs each, by flow: a-0, b-0, a-1, b-1."""
+    world = a_world(over_share=None, reservations=0, fair_by=FairBy.FLOW).with_node(cpu=4)
     return world.with_jobs(*(a_job(queue).cpu(1) for queue in "ab" for _ in range(2)))
 
 
@@ -550,6 +550,15 @@ def test_inside_a_queue_only_lower_ranks_give_way() -> None:
 
 def test_the_hungriest_queue_comes_first() -> None:
     assert_names(found(queues_in_turn(), swapped("a-0", "b-0")), "b-0: is admitted before a-0, although queue a is hun")
+
+
+def test_by_service_the_queue_that_was_served_less_comes_first() -> None:
+    world = a_world(over_share=None, reservations=0).with_node(cpu=4)
+    world.with_jobs(a_job("a").named("before").cpu(4).runs(minutes=10)).turn()
+    world.at(minutes=11).with_jobs(*(a_job(queue).cpu(1) for queue in "ab"))
+    assert [action.job for action in turn_of(world)[1].actions] == ["b-0", "a-0"]
+
+    assert_names(found(world, swapped("a-0", "b-0")), "a-0: is admitted before b-0, although queue b is hungrier")
 
 
 def test_the_lighter_queue_waits() -> None:

@@ -11,6 +11,7 @@ from worlds import a_job, a_world
 from muster.engine import plan
 from muster.model.budgets import Budget, EvictionLimit
 from muster.model.plan import Action, Evict, Plan, Rule
+from muster.model.policy import FairBy
 from muster.model.snapshot import Lane, Snapshot
 from muster.sim.checker import check
 
@@ -103,8 +104,8 @@ def made_meek(lane: Lane) -> Lane:
 
 def test_the_flow_of_a_queue_that_changed_is_that_of_this_very_moment() -> None:
     """c had much until 70 s: its flow is above a third of b's 24 as of the mark at 135 s, and no longer at 142 s."""
-    there = a_world(over_share=None, half_time_ms=60_000, protected_ms=0).with_node(cpu=4, count=6)
-    there.with_node("small", cpu=1).with_queues("b", weight=3).with_queues("c")
+    there = a_world(over_share=None, half_time_ms=60_000, protected_ms=0, fair_by=FairBy.FLOW)
+    there.with_node(cpu=4, count=6).with_node("small", cpu=1).with_queues("b", weight=3).with_queues("c")
     there.with_jobs(a_job("c").cpu(1), *(a_job("c").cpu(4).runs(seconds=70) for _ in range(4))).turn()
     theirs = a_job("b").cpu(4).runs(hours=1).lifetime().of(priority_class=5)
     there.at(seconds=70).with_jobs(*[theirs] * 6).turn()
