@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from muster.engine.columns.queued_jobs import Roll
@@ -239,6 +239,13 @@ class Books(dict[str, QueueBooks]):
         """A queue was so, as was found written down."""
         self[found.queue].recall(found)
         self._forgets_ms = None
+
+    def note_standing(self, entered: Iterable[tuple[str, int]], closed: Iterable[str], now_ms: int) -> None:
+        """Queues came to stand in line, each with service that is put down to it, and others stand there no more."""
+        for name, service in entered:
+            self[name].stand(service, now_ms)
+        for name in closed:
+            self[name].close()
 
     def forgets_ms(self, memory_ms: int, now_ms: int) -> int | None:
         """When the next idle queue stops counting in nominal shares, if queues are remembered for so long."""

@@ -228,7 +228,7 @@ class State:
             case ev.QueueRecalled():
                 self.books.recall(event)
             case ev.QueuesStand(entered=entered, closed=closed):
-                self._note_standing(entered, closed)
+                self.books.note_standing(entered, closed, now_ms)
             case ev.ServingRecalled(job=job_id, serving=serving):
                 self._change_run(replace(self.running[job_id], serving=serving))
             case _:
@@ -275,12 +275,6 @@ class State:
             preemptions=event.preemptions,
         )
         self._retried[event.job] = event.attempts
-
-    def _note_standing(self, entered: Iterable[tuple[str, int]], closed: Iterable[str]) -> None:
-        for name, service in entered:
-            self.books[name].stand(service, self.now_ms)
-        for name in closed:
-            self.books[name].close()
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""
