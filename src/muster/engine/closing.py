@@ -51,9 +51,11 @@ def _standing(snapshot: Snapshot, turns: Sequence[Turn]) -> Standing:
         if not looked_at:
             continue
         name, may_start = state.queue.name, any(turn.lines.may_start(number) for turn in looked_at)
+        stands = state.stands_since_ms is not None
         if name in ledger.entering and (may_start or ledger.queues[name].starts):
             entered.append((name, ledger.entering[name]))
-        if not may_start and (state.stands_since_ms is not None or (entered and entered[-1][0] == name)):
+            stands = True
+        if stands and not may_start:
             closed.append(name)
     return Standing(tuple(entered), tuple(closed))
 

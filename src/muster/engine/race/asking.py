@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.engine.race.deciding import Leading, expires_ms, is_timed, loses_ms, scheduled_ms
+from muster.engine.race.deciding import Leading, deadline_ms, is_timed, loses_ms, scheduled_ms
 from muster.model.jobs import NEVER_MS
 from muster.model.race import POLL_MS, CancelAt, Race, RaceAction, Rival, Shown, SubmitTo, Terms
 
@@ -32,10 +32,7 @@ def due_ms(rivals: tuple[Rival, ...], leading: Leading, terms: Terms, *, is_won:
             first_ms = min(first_ms, _again_ms(rival))
         if rival.is_out or rival.ended_ms is not None or rival.cluster == leader or not is_timed(rival):
             continue
-        expired_ms = expires_ms(rival, terms)
-        if expired_ms is not None and held_ms is not None and expired_ms >= held_ms:
-            expired_ms = None
-        for moment_ms in (scheduled_ms(rival, terms), expired_ms):
+        for moment_ms in (scheduled_ms(rival, terms), deadline_ms(rival, terms, held_ms)):
             if moment_ms is not None and moment_ms < first_ms:
                 first_ms = moment_ms
     return first_ms

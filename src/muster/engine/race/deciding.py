@@ -75,9 +75,10 @@ def loses_ms(rival: Rival, terms: Terms) -> int | None:
     return None if rival.lost_ms is None or not rival.may_win else rival.lost_ms + terms.loss_ms
 
 
-def holds_deadlines_ms(rivals: Rivals, leader: str | None) -> int | None:
-    """From when on no deadline comes, since the leader cannot be heard; None: they do."""
-    return None if leader is None else rivals[leader].lost_ms
+def deadline_ms(rival: Rival, terms: Terms, held_ms: int | None) -> int | None:
+    """When the rival's deadline comes, if none comes from a moment on since the leader cannot be heard then."""
+    expired_ms = expires_ms(rival, terms)
+    return None if expired_ms is None or (held_ms is not None and expired_ms >= held_ms) else expired_ms
 
 
 def scheduled_ms(rival: Rival, terms: Terms) -> int | None:
@@ -114,7 +115,7 @@ def expires_ms(rival: Rival, terms: Terms) -> int | None:
 def _first_due(rivals: Rivals, leading: Leading, terms: Terms, now_ms: int) -> _Moment | None:
     due: list[_Moment] = []
     leader, absent = leading
-    held_ms = holds_deadlines_ms(rivals, leader)
+    held_ms = None if leader is None else rivals[leader].lost_ms
     for rival in rivals.values():
         if not is_timed(rival) or not rival.may_win or rival.cluster == absent:
             continue
@@ -124,8 +125,7 @@ def _first_due(rivals: Rivals, leading: Leading, terms: Terms, now_ms: int) -> _
             continue
         if (at_ms := scheduled_ms(rival, terms)) is not None and at_ms <= now_ms:
             due.append(_moment(rival, at_ms, _Kind.SCHEDULED))
-        at_ms = expires_ms(rival, terms)
-        if at_ms is not None and at_ms <= now_ms and (held_ms is None or at_ms < held_ms):
+        if (at_ms := deadline_ms(rival, terms, held_ms)) is not None and at_ms <= now_ms:
             due.append(_moment(rival, at_ms, _Kind.EXPIRED))
     return min(due, default=None)
 
