@@ -70,10 +70,14 @@ class Finder:
             return Blocked(only_delays=False)
         if job.profile not in self._full:
             widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
-            for cluster in clusters:
-                found = self.horizon.placer(self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
-                if found is not None:
-                    return Placed(cluster=cluster, tasks=found)
+            spans = [self.horizon.span_beside_all(job)]
+            if self.horizon.is_yielded_to(job):
+                spans.append(self.horizon.span_from_now(job))
+            for span in spans:
+                for cluster in clusters:
+                    found = self.horizon.placer(span).place(job.profile, cluster, widths)
+                    if found is not None:
+                        return Placed(cluster=cluster, tasks=found)
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         blocked = self._why_not(job, clusters)
@@ -185,6 +189,8 @@ class Finder:
         leaving = [pair for unit in units for pair in requests(unit.run.job, unit.tasks)]
         if not all(unit.whole for unit in units) or any(request.whole_node for _, request in leaving):
             return True
+        if self.horizon.is_yielded_to(job):
+            return True
         left = in_all(leaving)
         is_choosy = len(job.profile.groups) == job.profile.tasks_min == 1 and not only_delays
         gone = {unit.run.job.id for unit in units}
@@ -288,14 +294,13 @@ class Finder:
         return None if tasks is None else (tasks, horizon)
 
     def _without(self, job: Job, cluster: str, units: list[Unit]) -> tuple[Tasks, Horizon] | None:
-        """The job's tasks, taken from a horizon on which these units are gone and every firm promise still holds."""
+        """The job's tasks, taken from a horizon on which these units are gone and every promise still holds."""
         gone = [(unit.run, unit.tasks) for unit in by_run(units)]
         horizon = self.horizon.fork_without(gone)
         least = job.profile.least_widths
         tasks = horizon.placer(horizon.span_from_now(job)).place(job.profile, cluster, least)
         if tasks is not None:
             return tasks, horizon
-        # A promise that rests on guesses does not keep a queue from its share; a firm one must still hold.
         tasks = horizon.placer(horizon.span_regardless()).place(job.profile, cluster, least)
         if tasks is None:
             return None

@@ -6,7 +6,7 @@ runs on room no reservation needs, or is gone in time. Nothing else needs to be 
 
 Ends that someone stated are counted on. Ends nobody knows help to choose when a reservation starts, but
 never to let a third job in: at a promised moment only those tasks are taken to be gone that are stated
-to be, or that the promise itself waits for.
+to be, or that the promise itself waits for. A promise that rests on guesses is a drain.
 """
 
 from __future__ import annotations
@@ -43,21 +43,27 @@ class Promised:
     job: Job
     reservation: Reservation
     rooms: Rooms
+    due_ms: int
+    yields: bool
 
     @property
-    def order(self) -> tuple[int, NameKey]:
+    def order(self) -> tuple[int, int, NameKey]:
         """First start first."""
-        return (self.reservation.start_ms, self.job.key)
+        return (self.due_ms, self.reservation.start_ms, self.job.key)
+
+    def binds(self, job: Job) -> bool:
+        """Whether the job must leave the promised room alone."""
+        return not self.yields or job.priority_class <= self.job.priority_class
 
     @property
     def end_ms(self) -> int:
         """When the promised job will be gone again."""
         known_ms = self.job.known_ms
-        return NEVER_MS if known_ms is None else self.reservation.start_ms + known_ms
+        return NEVER_MS if known_ms is None else self.due_ms + known_ms
 
     def is_under_way(self, moment_ms: int) -> bool:
         """Whether the promised job will be running at that moment."""
-        return self.reservation.start_ms <= moment_ms < self.end_ms
+        return self.due_ms <= moment_ms < self.end_ms
 
 
 FIRM = 4  # promises, the first of which are counted on before a search for victims
@@ -120,22 +126,33 @@ class Horizon:
         """Whether anything of a running job could be evicted now for fairness, if someone has a right to it."""
         return self._is_movable(run) and (run.is_expired(self.now_ms) or bool(run.surplus()))
 
-    def started(self, run: Running) -> None:
-        """A job took room on a span of ours: it stays until its end."""
+    def started(self, run: Running, *, by_right: bool) -> None:
+        """A job took room on a span of ours, or regardless of promises: it stays until its end."""
         insort(self._line, run, key=_by_end)
+        if by_right or self.is_yielded_to(run.job):
+            self._rebuild(stays=run)
 
     # -- what others may use ---------------------------------------------------------------------------
 
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
         # A promise that is due at this very moment is kept as well.
-        return Span([self.now, *self._moments(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))])
+        return Span([self.now, *(it.rooms for it in self._from_now(job) if it.binds(job))])
+
+    def span_beside_all(self, job: Job) -> Span:
+        """The same if it may take nodes of no promise."""
+        return Span([self.now, *(it.rooms for it in self._from_now(job))])
+
+    def is_yielded_to(self, job: Job) -> bool:
+        """Whether the job may take the nodes of some promise."""
+        return any(not it.binds(job) for it in self.promised.values())
+
+    def _from_now(self, job: Job) -> list[Promised]:
+        return self._within(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))
 
     def starts_from_now(self, job: Job) -> list[int]:
         """When the moments of that span are."""
-        end_ms = _end(self.now_ms, self.policy.bound_ms(job))
-        inside = [it for it in self.promised.values() if self.now_ms - 1 < it.reservation.start_ms < end_ms]
-        return [self.now_ms, *(it.reservation.start_ms for it in sorted(inside, key=lambda it: it.order))]
+        return [self.now_ms, *(it.due_ms for it in self._from_now(job) if it.binds(job))]
 
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
@@ -144,7 +161,7 @@ class Horizon:
     def in_the_way_from(self, job: Job) -> int:
         """How long jobs like this one must run at least to meet the same promises: they would fare the same."""
         end_ms = _end(self.now_ms, self.policy.bound_ms(job))
-        starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
+        starts = [it.due_ms for it in self.promised.values() if it.due_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 
     def overtake(self, job: Job, tasks: Iterable[Task]) -> tuple[str, ...]:
@@ -155,7 +172,7 @@ class Horizon:
         later_ms = self.now_ms + max(job.lifetime_ms, 1)
         overtook = []
         for it in self.promised.values():
-            if it.reservation.start_ms < later_ms:
+            if it.due_ms < later_ms:
                 continue
             left = taken(it.rooms, job, tasks)
             if left is None:
@@ -165,8 +182,9 @@ class Horizon:
         return tuple(sorted(overtook))
 
     def keeps_promises_beside(self, run: Running) -> bool:
-        """Whether firm promises still hold with this job, which takes room now and stays for as long as it may."""
-        self.started(run)
+        """Whether promises still hold with this job, which takes room now and stays for as long as it may."""
+        self.promised = {name: it for name, it in self.promised.items() if it.binds(run.job)}
+        self.started(run, by_right=False)
         return self._rebuild(stays=run)
 
     def ceilings(self, job: Job, gone: Container[str]) -> list[dict[str, Resources]]:
@@ -178,14 +196,14 @@ class Horizon:
         firm = sorted((it for it in self.promised.values() if it.reservation.is_firm), key=lambda it: it.order)[:FIRM]
         nodes = {task.node for it in firm for task in it.reservation.tasks}
         until = dict.fromkeys((run.job.id for run in self._line), NEVER_MS)
-        until |= {stay.run.job.id: 0 for stay in self.guessed() if self._may_leave(stay.run)}
-        until |= {stay.run.job.id: stay.end_ms for stay in self._stated()}
-        last_ms = max((it.reservation.start_ms for it in firm), default=0)
+        until |= {stay.run.job.id: stay.end_ms for stay in self.stated()}
+        until |= {run.job.id: 0 for run in self._line if self._may_leave(run)}
+        last_ms = max((it.due_ms for it in firm), default=0)
         for run in self._line:
             if until[run.job.id] <= last_ms:
                 nodes -= {task.node for task, request in requests(run.job, run.tasks) if request.whole_node}
         end_ms, found = _end(self.now_ms, self.policy.bound_ms(job)), []
-        for moment_ms in (it.reservation.start_ms for it in firm if it.reservation.start_ms < end_ms):
+        for moment_ms in (it.due_ms for it in firm if it.due_ms < end_ms):
             leave = [run for run in self._line if run.job.id in gone or until[run.job.id] <= moment_ms]
             left = in_all(pair for run in leave for pair in requests(run.job, run.tasks))
             promised = [it for it in firm if it.is_under_way(moment_ms)]
@@ -194,26 +212,40 @@ class Horizon:
         return found
 
     def _may_leave(self, run: Running) -> bool:
-        """Whether a job of unknown end may be taken to leave for a promise: it overtook one, or it is on a node of one
-        that rests on guesses."""
+        """Whether a job may be taken to leave for a promise: it overtook one, or it is on a node of a drain."""
         guesses = (it.reservation.tasks for it in self.promised.values() if not it.reservation.is_firm)
         on_guess = {task.node for tasks in guesses for task in tasks}
         return not self.promised.keys().isdisjoint(run.overtook) or any(task.node in on_guess for task in run.tasks)
 
-    def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
-        """Rooms at the promised moments strictly between two others."""
-        inside = [it for it in self.promised.values() if start_ms < it.reservation.start_ms < end_ms]
-        return [it.rooms for it in sorted(inside, key=lambda it: it.order)]
+    def _within(self, start_ms: int, end_ms: int) -> list[Promised]:
+        """The promises for moments strictly between two others."""
+        inside = [it for it in self.promised.values() if start_ms < it.due_ms < end_ms]
+        return sorted(inside, key=lambda it: it.order)
 
     # -- promises --------------------------------------------------------------------------------------
 
     def promise(self, job: Job, reservation: Reservation) -> bool:
-        """Keep room for the job; False, and nothing changed, if that is not possible."""
-        self.promised[job.id] = Promised(job=job, reservation=reservation, rooms={})
-        if self._rebuild():
+        """Keep room for the job, in the place of promises that yield to it; False, and nothing changed, if that is not
+        possible."""
+        if (known := self.promised.get(job.id)) is not None and known.reservation is reservation:
             return True
-        self.withdraw(job)
-        return False
+        before = dict(self.promised)
+        first_ms = self.now_ms if reservation.is_firm else self.now_ms + 1
+        self.promised[job.id] = Promised(
+            job=job,
+            reservation=reservation,
+            rooms={},
+            due_ms=max(reservation.start_ms, first_ms),
+            yields=self.policy.yields(job, self.now_ms),
+        )
+        yielding = sorted((it for it in before.values() if not it.binds(job)), key=lambda it: it.job.rank)
+        while not self._rebuild():
+            if not yielding:
+                self.promised = before
+                self._rebuild()
+                return False
+            del self.promised[yielding.pop(0).job.id]
+        return True
 
     def withdraw(self, job: Job) -> None:
         """The job no longer needs its promise."""
@@ -230,21 +262,25 @@ class Horizon:
                 self.leave(rooms, stay.run.job, stay.run.tasks)
                 for node in {task.node for task in stay.run.tasks}:
                     headcount.refresh(node)
-            if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
+            if headcount.is_enough() and (tasks := self._place_at(moment_ms, rooms, gone, job, cluster)):
                 nodes = {task.node for task in tasks}
                 guesses = [stay for stay in gone if not stay.is_stated]
                 firm = not any(task.node in nodes for stay in guesses for task in stay.run.tasks)
                 return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
         return None
 
-    def _place_at(self, moment_ms: int, rooms: Rooms, job: Job, cluster: str) -> tuple[Task, ...] | None:
-        """The job at its min at a later moment, beside every promise; `rooms` are those of the moment without them."""
-        at_moment = rooms.copy()
-        for it in self.promised.values():
+    def _place_at(
+        self, moment_ms: int, rooms: Rooms, gone: list[Stay], job: Job, cluster: str
+    ) -> tuple[Task, ...] | None:
+        """The job at its min at a later moment, beside promises; `rooms` are those of the moment without them."""
+        at_moment, left = rooms.copy(), {stay.run.job.id for stay in gone}
+        there = [stay for stay in in_order([*self.stated(), *self.guessed()]) if stay.run.job.id not in left]
+        binding = [it for it in self.promised.values() if it.binds(job)]
+        for it in sorted(binding, key=lambda it: it.order):
             if it.is_under_way(moment_ms):
-                for task, request in requests(it.job, it.reservation.tasks):
-                    at_moment[task.node] = at_moment[task.node].take(request, task.devices)
-        span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
+                self._keep(at_moment, it, there)
+        later = self._within(moment_ms, _end(moment_ms, job.known_ms))
+        span = Span([at_moment, *(it.rooms for it in later if it.binds(job))])
         return self.placer(span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:
@@ -253,7 +289,7 @@ class Horizon:
         guessed.sort(key=lambda stay: (stay.end_ms, stay.run.job.key))
         ends = sorted(it.end_ms for it in self.promised.values() if it.end_ms < NEVER_MS)
         line = merge(
-            ((stay.end_ms, stay) for stay in self._stated()),
+            ((stay.end_ms, stay) for stay in self.stated()),
             ((stay.end_ms, stay) for stay in guessed),
             ((end_ms, None) for end_ms in ends),
             key=lambda entry: entry[0],
@@ -264,7 +300,7 @@ class Horizon:
 
     # -- ends ------------------------------------------------------------------------------------------
 
-    def _stated(self) -> Iterator[Stay]:
+    def stated(self) -> Iterator[Stay]:
         """Those whose end someone stated and who are not over it, first end first."""
         first = bisect_right(self._line, self.now_ms, key=lambda run: run.end_ms)
         for place in range(first, len(self._line)):
@@ -275,7 +311,7 @@ class Horizon:
 
     def next_stated_end(self) -> Stay | None:
         """The first of those who run whose end was stated and is still to come."""
-        return next(self._stated(), None)
+        return next(self.stated(), None)
 
     def guessed(self) -> list[Stay]:
         """Those whose end nobody knows, or who overran it, first guess first.
@@ -290,7 +326,7 @@ class Horizon:
             Stay(run=run, end_ms=now_ms + max(now_ms - run.started_ms, self.policy.unknown_end_ms), is_stated=False)
             for run in (*self._line[:overran], *self._line[unknown:])
         ]
-        return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
+        return in_order(stays)
 
     def leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
         """Tasks of a job leave their nodes."""
@@ -300,37 +336,39 @@ class Horizon:
     # -- rooms at promised moments ---------------------------------------------------------------------
 
     def _rebuild(self, stays: Running | None = None) -> bool:
-        """Work out the rooms at every promised moment again; False if a firm promise finds no room.
+        """Work out the rooms at every promised moment again; False if a promise finds no room.
 
-        Those of unknown end may be taken to leave in time for a promise, except the one who `stays`.
+        Those on nodes of a drain may be taken to leave in time for it, except the one who `stays`.
         """
         are_kept = True
         order = sorted(self.promised.values(), key=lambda it: it.order)
         for it in order:
-            moment_ms, rooms = it.reservation.start_ms, self.now.copy()
-            for stay in self._stated():
+            moment_ms, rooms = it.due_ms, self.now.copy()
+            there = [stay for stay in in_order([*self.stated(), *self.guessed()]) if stay.run is not stays]
+            for stay in self.stated():
                 if stay.end_ms > moment_ms:
                     break
                 self.leave(rooms, stay.run.job, stay.run.tasks)
-            guessed = [stay for stay in self.guessed() if stay.run is not stays]
+                if stay.run is not stays:
+                    there.remove(stay)
             for other in order:
                 if other.is_under_way(moment_ms):
-                    are_kept &= self._keep(rooms, other, guessed)
+                    are_kept &= self._keep(rooms, other, there)
             it.rooms = rooms
         return are_kept
 
-    def _keep(self, rooms: Rooms, it: Promised, guessed: list[Stay]) -> bool:
-        """Take the promised room; False if it is firm and there is none. Who overtook it gives way to it; only for a
-        promise that rests on guesses, those of unknown end leave as well."""
+    def _keep(self, rooms: Rooms, it: Promised, there: list[Stay]) -> bool:
+        """Take the promised room; False if there is none. Who overtook it gives way to it; only for a drain everyone
+        else on its nodes leaves as well."""
         is_kept = True
-        leavers = [stay for stay in guessed if not it.reservation.is_firm or gives_way_to(stay.run, it)]
+        leavers = [stay for stay in there if not it.reservation.is_firm or gives_way_to(stay.run, it)]
         for task, request in requests(it.job, it.reservation.tasks):
             while not _holds(rooms, task, request):
                 leaver = next((stay for stay in leavers if any(t.node == task.node for t in stay.run.tasks)), None)
                 if leaver is None:
-                    is_kept = not it.reservation.is_firm
+                    is_kept = False
                     break  # nobody else may have the room, but more cannot be said
-                guessed.remove(leaver)
+                there.remove(leaver)
                 leavers.remove(leaver)
                 self.leave(rooms, leaver.run.job, leaver.run.tasks)
             rooms[task.node] = rooms[task.node].take(request, task.devices)
@@ -349,6 +387,11 @@ def _rest(there: Resources, left: Resources | None, taken: Resources | None) -> 
     """What is there with what others leave, without what others take; never less than nothing."""
     in_all = there + (left or Resources({}))
     return in_all - in_all.lowest(taken or Resources({}))
+
+
+def in_order(stays: Iterable[Stay]) -> list[Stay]:
+    """First end first, as stated or guessed."""
+    return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
 
 
 def _by_end(run: Running) -> tuple[int, NameKey]:
@@ -372,7 +415,7 @@ def gives_way_to(run: Running, it: Promised) -> bool:
     """Whether a job overtook a promise, and may be evicted for it when it is due."""
     if it.job.id not in run.overtook or run.job.lifetime_ms is None:
         return False
-    return max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms) <= it.reservation.start_ms
+    return max(run.started_ms + run.job.lifetime_ms, run.safe_until_ms) <= it.due_ms
 
 
 def requests(job: Job, tasks: Iterable[Task]) -> Iterator[tuple[Task, Request]]:

@@ -1,7 +1,7 @@
 """One turn: from a frozen snapshot to a plan.
 
 1. Open the books: flows and shares as of now.
-2. Keep promises: pending jobs, first admitted first, start or get their reservation renewed.
+2. Keep promises: pending jobs, highest class and first admitted first, start or get their reservation renewed.
 3. Hear the aged: who has waited for very long takes a free reservation ahead of class and flow.
 4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
@@ -20,6 +20,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from muster.model.jobs import Job, Pending, Reservation, Running
+from muster.model.names import NameKey
 from muster.model.plan import (
     Action,
     Admit,
@@ -39,6 +40,7 @@ from muster.model.reasons import Reason
 from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 from oracle import waiting
+from oracle.drains import exchanged
 from oracle.finder import Finder, Placed
 from oracle.horizon import Horizon
 from oracle.ledger import Ledger
@@ -123,12 +125,12 @@ class _Turn:
         for pending in reversed(list(self.pending.values())):  # the last to come are the first to go
             if limit := standing_limit_on(pending.job, self.ledger):
                 self._return(pending, limit.waiting)
-        line = list(self.pending.values())
+        line = sorted(self.pending.values(), key=self._place_in_line)
         kept = {
             pending.job.id
             for pending in line
             if pending.reservation is not None
-            and pending.reservation.start_ms >= self.now_ms
+            and (pending.reservation.start_ms >= self.now_ms or not pending.reservation.is_firm)
             and self.finder.may_still_use(pending.job, pending.reservation)
             and self.horizon.promise(pending.job, pending.reservation)
         }
@@ -136,6 +138,10 @@ class _Turn:
             old = pending.reservation if pending.job.id in kept else None
             self.horizon.withdraw(pending.job)
             self._serve_pending(pending, old)
+
+    def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
+        yields = self.policy.yields(pending.job, self.now_ms)
+        return (yields, -pending.job.priority_class if yields else 0, pending.line)
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job
@@ -147,19 +153,24 @@ class _Turn:
                 pending.attempt,
                 placed,
                 kept_promise=pending.admitted_ms < self.now_ms,
-                is_aged=pending.admitted_ms - job.submit_ms >= self.policy.aging_after_ms,
+                is_aged=self.now_ms - job.submit_ms >= self.policy.aging_after_ms,
             )
             return
-        new = self._soonest(job)
-        # What holds for sure is not given up for a guess, however soon.
-        if old is not None and (new is None or not new.is_firm or old.start_ms <= new.start_ms):
-            new = old
+        if old is not None and not old.is_firm:
+            new: Reservation | None = exchanged(self.horizon, job, old)
+            if new == old or new is None or not self.horizon.promise(job, new):
+                new = old
+        else:
+            new = self._soonest(job)
+            # What holds for sure is not given up for a guess, however soon.
+            if old is not None and (new is None or not new.is_firm or old.start_ms <= new.start_ms):
+                new = old
         if new is None and (shortage := never_fits(self.fleet, job.profile)):
             self._return(pending, waiting.never(job, shortage, self.fleet))
             return
-        if _firm(new) != pending.reservation:
-            self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
-            self.pending[job.id] = replace(pending, reservation=_firm(new))
+        if new != pending.reservation:
+            self.actions.append(Promise(job=job.id, attempt=pending.attempt, reservation=new))
+            self.pending[job.id] = replace(pending, reservation=new)
         self._reserve(job, new, placed)
 
     def _return(self, pending: Pending, verdict: Waiting) -> None:
@@ -237,9 +248,7 @@ class _Turn:
     def _consider(self, job: Job, *, is_aged: bool = False) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.
 
-        Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
-        this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
-        Nor is anyone admitted past a guess: what was promised for good could start early, in its place.
+        A reservation admits the job, which keeps it then though others come first later.
         """
         self.can_start[job.queue] = True
         line, attempt = self.lines[job.queue], self.snapshot.next_attempt(job)
@@ -252,7 +261,7 @@ class _Turn:
             return True
         reservation = self._soonest(job)
         is_reserved = self._reserve(job, reservation, placed)
-        if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
+        if is_reserved and reservation is not None and self.policy.order.is_by_arrival:
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
                 job=job, attempt=attempt, admitted_ms=self.now_ms, charge=charge, reservation=reservation
@@ -279,7 +288,8 @@ class _Turn:
 
     def _free_slots(self, job: Job) -> list[str]:
         """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
-        promised = [(it.job.profile, it.reservation.cluster) for it in self.horizon.promised.values()]
+        binding = [it for it in self.horizon.promised.values() if it.binds(job)]
+        promised = [(it.job.profile, it.reservation.cluster) for it in binding]
         if len(promised) >= self.policy.reservations_in_all:
             return []
         if not self.policy.is_conservative and any(profile == job.profile for profile, _ in promised):
@@ -301,7 +311,7 @@ class _Turn:
             else:
                 self.blocked.append((job, blocked))
             return False
-        self.reserved.append((job, reservation, blocked))
+        self.reserved.append((job, self.policy.expected(reservation, self.now_ms), blocked))
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
@@ -337,10 +347,7 @@ class _Turn:
             protected_until_ms=self.now_ms + safe_ms if safe_ms else 0,
             overtook=overtook,
         )
-        if placed.by_right:
-            self.horizon.keeps_promises_beside(run)
-        else:
-            self.horizon.started(run)
+        self.horizon.started(run, by_right=placed.by_right)
         self.ledger.start(job, placed.tasks)
         self.starts += 1
         self.actions.append(
@@ -421,8 +428,3 @@ class _Turn:
                 yield action._replace(reservation=None)
             elif not isinstance(action, Promise) or (action.job in self.pending and last[action.job] is action):
                 yield action
-
-
-def _firm(reservation: Reservation | None) -> Reservation | None:
-    """What is worth keeping: a promise that rests on guesses is made anew every turn."""
-    return reservation if reservation is not None and reservation.is_firm else None

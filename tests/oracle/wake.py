@@ -66,19 +66,24 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
 def _moving_reservations(
     snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]
 ) -> Iterator[int]:
-    """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
+    """A reservation is due, no longer yields, or moves: one that rests on guesses and belongs to no admitted job."""
     if not horizon.promised:
         return
     for promised in horizon.promised.values():
+        start_ms = promised.reservation.start_ms
         if promised.reservation.is_firm:  # one that is due now, and not kept, is given up in the next moment
-            yield max(promised.reservation.start_ms, snapshot.now_ms + 1)
+            yield max(start_ms, snapshot.now_ms + 1)
+        else:
+            yield snapshot.policy.expected(promised.reservation, snapshot.now_ms).start_ms
+        if promised.yields:
+            yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.next_stated_end()) is not None:
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
     if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
         yield from _reaching_guesses(snapshot.policy, horizon)
-    order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
-    if are_firm and order.is_by_arrival:
+    if snapshot.policy.order.is_by_arrival:
         return
+    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms
@@ -97,7 +102,7 @@ def _moving_reservations(
 def _reaching_guesses(policy: Policy, horizon: Horizon) -> Iterator[int]:
     """A guess that lies before a promise comes to lie there: whoever has no promise may then find a place."""
     for promised in horizon.promised.values():
-        start_ms = promised.reservation.start_ms
+        start_ms = promised.due_ms
         for stay in horizon.guessed():
             if stay.end_ms < start_ms:
                 since_ms = min(start_ms - policy.unknown_end_ms, -(-(start_ms + stay.run.started_ms) // 2))

@@ -213,15 +213,18 @@ class Leaving(Present):
         since_ms = min(moment_ms - self.policy.unknown_end_ms, -(-(moment_ms + started_ms) // 2))
         return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
 
-    def guessed_on(self, nodes: frozenset[str]) -> Ints:
-        """The rows of those on some of the nodes whose end is a guess, first guess first."""
-        rows = self.of_unknown_end_on(nodes)
-        guesses = self._guesses(self.column(runs.STARTED, rows)).tolist()
-        in_order = sorted(zip(guesses, self.keys(rows.tolist()), range(len(rows)), strict=True))
-        return rows[[place for _, _, place in in_order]]
+    def in_turn_on(self, nodes: frozenset[str]) -> tuple[Ints, Ints]:
+        """The rows of those on some of the nodes, and their ends as stated or guessed: first end first."""
+        rows = self.all_on(nodes)
+        ends = self.column(runs.END, rows)
+        is_guess = (ends <= self.now_ms) | (ends == NEVER_MS)
+        ends = np.where(is_guess, self._guesses(self.column(runs.STARTED, rows)), ends)
+        in_order = sorted(zip(ends.tolist(), self.keys(rows.tolist()), range(len(rows)), strict=True))
+        order = [place for _, _, place in in_order]
+        return rows[order], np.where(is_guess, NEVER_MS, ends)[order]
 
-    def of_unknown_end_on(self, nodes: frozenset[str]) -> Ints:
-        """The rows of those on some of the nodes whose end is a guess."""
+    def all_on(self, nodes: frozenset[str]) -> Ints:
+        """The rows of those on some of the nodes."""
         return self._on(nodes, None) if nodes else np.zeros(0, np.int64)
 
     def stated_on(self, nodes: frozenset[str], moment_ms: int) -> Ints:
@@ -246,8 +249,8 @@ class Leaving(Present):
         return np.concatenate((found, mine[~np.isin(mine, list(self._gone))]))
 
     def _among(self, ends: Ends, moment_ms: int | None, is_one: Flags) -> Ints:
-        """Who leaves by a moment of these, or, without one, whose end is a guess; and is on one of some nodes."""
-        rows = ends.rows[~ends.stated if moment_ms is None else ends.stated & (ends.moments <= moment_ms)]
+        """Who leaves by a moment of these, as stated, or, without one, everyone; and is on one of some nodes."""
+        rows = ends.rows if moment_ms is None else ends.rows[ends.stated & (ends.moments <= moment_ms)]
         tasks, owner = self._tasks_of(rows)
         on_one: Ints = rows[np.unique(owner[is_one[tasks[:, runs.NODE]]])]
         return on_one

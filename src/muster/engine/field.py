@@ -14,7 +14,7 @@ def field_of(horizon: Horizon) -> Field:
     """The field as it is. Only good until someone else changes rooms or promises."""
     promised = sorted(horizon.promised.values(), key=lambda it: it.order)
     moments = [horizon.now, *(it.rooms for it in promised)]
-    return field_on(moments, [it.reservation.start_ms for it in promised], horizon.asks)
+    return field_on(moments, [it.due_ms for it in promised], horizon.asks)
 
 
 def field_on(moments: Sequence[Rooms], starts: Sequence[int], asks: Asks) -> Field:

@@ -122,10 +122,14 @@ class Finder:
             return Blocked(only_delays=False)
         if job.profile not in self._full:
             widths = widths_within_quota(job, self.ledger, is_admitted=pending is not None)
-            for cluster in clusters:
-                found = Placer(self.horizon.span_from_now(job)).place(job.profile, cluster, widths)
-                if found is not None:
-                    return Placed(cluster=cluster, tasks=found)
+            spans = [self.horizon.span_beside_all(job)]
+            if self.horizon.is_yielded_to(job):
+                spans.append(self.horizon.span_from_now(job))
+            for span in spans:
+                for cluster in clusters:
+                    found = Placer(span).place(job.profile, cluster, widths)
+                    if found is not None:
+                        return Placed(cluster=cluster, tasks=found)
         if pending is not None and (as_promised := self._as_promised(pending)):
             return as_promised
         if (shrunk := self._by_shrinking(job, clusters)) is not None:

@@ -6,7 +6,11 @@ runs on room no reservation needs, or is gone in time. Nothing else needs to be 
 
 Ends that someone stated are counted on. Ends nobody knows help to choose when a reservation starts, but
 never to let a third job in: at a promised moment only those tasks are taken to be gone that are stated
-to be, or that the promise itself waits for.
+to be, or that the promise itself waits for. A promise that rests on guesses is a drain (drains.py): when its
+start is past and it still waits, it is due at the next moment.
+
+A promise binds jobs of its class and of lower ones. One of a higher class may take its nodes, until the promised job
+has waited for twice `agingAfter`.
 """
 
 from __future__ import annotations
@@ -96,7 +100,7 @@ class Horizon:
         return self.stays.start(run)
 
     def renew(self) -> bool:
-        """Work out anew what is promised; False if a firm promise finds no room."""
+        """Work out anew what is promised; False if a promise finds no room."""
         return self._rebuild()
 
     def place_without(self, rows: list[int], job: Job, cluster: str) -> tuple[Callable[[], None], Tasks | None]:
@@ -151,7 +155,7 @@ class Horizon:
         """The rooms of each moment, and which of these are there then."""
         yield self.now, gone
         for it in self.promised.values():
-            start_ms = it.reservation.start_ms
+            start_ms = it.due_ms
             present = [(run, tasks) for run, tasks in gone if run.end_ms <= self.now_ms or run.end_ms > start_ms]
             if present:
                 yield it.rooms, gone if len(present) == len(gone) else present
@@ -162,7 +166,7 @@ class Horizon:
         ends = self.stays.column(runs.END, rows)
         overran = ends <= self.now_ms
         for it in self.promised.values():
-            present = rows[overran | (ends > it.reservation.start_ms)]
+            present = rows[overran | (ends > it.due_ms)]
             if len(present):
                 yield it.rooms, present
 
@@ -174,13 +178,27 @@ class Horizon:
         row = self.stays.start(run)
         nodes = {task.node for task in run.tasks}
         counted = {task.node for it in self.promised.values() for task in it.reservation.tasks}
-        if not is_in_place or not nodes.isdisjoint(counted):
+        if not is_in_place or not nodes.isdisjoint(counted) or self.is_yielded_to(run.job):
             self._rebuild(stays=row)
             return
         bound_ms = _end(self.now_ms, self.policy.bound_ms(run.job))
         for it in self.promised.values():
-            if bound_ms <= it.reservation.start_ms < run.end_ms:
+            if bound_ms <= it.due_ms < run.end_ms:
                 it.rooms.take_all(run.job.profile, run.tasks)
+
+    def start(self, run: Running) -> None:
+        """A job starts beside the promises that bind it; the others are kept as far as they can be."""
+        row = self.stays.start(run)
+        if self.is_yielded_to(run.job):
+            self._rebuild(stays=row)
+
+    def is_yielded_to(self, job: Job) -> bool:
+        """Whether the job may take the nodes of some promise."""
+        return any(not it.binds(job) for it in self.promised.values())
+
+    def yields_above(self) -> int:
+        """Jobs above this class may take the nodes of some promise; NEVER_MS if none may."""
+        return min((it.job.priority_class for it in self.promised.values() if it.yields), default=NEVER_MS)
 
     @property
     def is_plain(self) -> bool:
@@ -194,11 +212,15 @@ class Horizon:
 
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
+        return Span([self.now, *(it.rooms for it in self._promised_from_now(job) if it.binds(job))])
+
+    def span_beside_all(self, job: Job) -> Span:
+        """The room a job may use if it starts now, without taking nodes of any promise."""
         return Span([self.now, *(it.rooms for it in self._promised_from_now(job))])
 
     def starts_from_now(self, job: Job) -> list[int]:
-        """When the moments of that span are."""
-        return [self.now_ms, *(it.reservation.start_ms for it in self._promised_from_now(job))]
+        """When the moments of the first of these spans are."""
+        return [self.now_ms, *(it.due_ms for it in self._promised_from_now(job) if it.binds(job))]
 
     def _promised_from_now(self, job: Job) -> list[Promised]:
         # A promise that is due at this very moment is kept as well.
@@ -211,7 +233,7 @@ class Horizon:
     def in_the_way_from(self, job: Job) -> int:
         """How long jobs like this one must run at least to meet the same promises: they would fare the same."""
         end_ms = _end(self.now_ms, self.policy.bound_ms(job))
-        starts = [it.reservation.start_ms for it in self.promised.values() if it.reservation.start_ms < end_ms]
+        starts = [it.due_ms for it in self.promised.values() if it.due_ms < end_ms]
         return max(starts, default=self.now_ms) - self.now_ms + 1
 
     def overtake(self, job: Job, tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -222,7 +244,7 @@ class Horizon:
         later_ms = self.now_ms + max(job.lifetime_ms, 1)
         overtook = []
         for it in self.promised.values():
-            if it.reservation.start_ms < later_ms:
+            if it.due_ms < later_ms:
                 continue
             if it.rooms.holds_all(job.profile, tasks):
                 it.rooms.take_all(job.profile, tasks)
@@ -231,36 +253,57 @@ class Horizon:
         return tuple(sorted(overtook))
 
     def keeps_promises_beside(self, run: Running) -> bool:
-        """Whether firm promises would hold with this job too, which takes room now and stays for as long as it may."""
+        """Whether promises would hold with this job too, which takes room now and stays for as long as it may."""
         other = self.fork()
+        other.promised = {name: it for name, it in other.promised.items() if it.binds(run.job)}
         return other._rebuild(stays=other.stays.start(run))
 
-    def _moments(self, start_ms: int, end_ms: int) -> list[Rooms]:
-        """Rooms at the promised moments strictly between two others."""
-        return [it.rooms for it in self._promised_within(start_ms, end_ms)]
+    def _moments(self, job: Job, start_ms: int) -> list[Rooms]:
+        """Rooms at the promised moments that bind a job strictly after its start and before its end."""
+        promised = self._promised_within(start_ms, _end(start_ms, job.known_ms))
+        return [it.rooms for it in promised if it.binds(job)]
 
     def _promised_within(self, start_ms: int, end_ms: int) -> list[Promised]:
         """The promises for moments strictly between two others, first start first."""
-        inside = [it for it in self.promised.values() if start_ms < it.reservation.start_ms < end_ms]
+        inside = [it for it in self.promised.values() if start_ms < it.due_ms < end_ms]
         return sorted(inside, key=lambda it: it.order)
 
     # -- promises --------------------------------------------------------------------------------------
 
     def promise(self, job: Job, reservation: Reservation) -> bool:
-        """Keep room for the job; False, and nothing changed, if that is not possible."""
+        """Keep room for the job; False, and nothing changed, if that is not possible.
+
+        Where promises stand in the way that yield to it, those that yield first are withdrawn until it is.
+        """
         if (known := self.promised.get(job.id)) is not None and known.reservation is reservation:
             return True
-        self.promised[job.id] = Promised(job=job, reservation=reservation, rooms=self.now)
-        if self._rebuild():
-            return True
-        self.withdraw(job)
-        return False
+        before = dict(self.promised)
+        self.promised[job.id] = self._promise_of(job, reservation)
+        yielding = sorted((it for it in before.values() if not it.binds(job)), key=lambda it: it.job.rank)
+        while not self._rebuild():
+            if not yielding:
+                self.promised = before
+                self._rebuild()
+                return False
+            del self.promised[yielding.pop(0).job.id]
+        return True
+
+    def _promise_of(self, job: Job, reservation: Reservation) -> Promised:
+        # Who starts now can be evicted at the next moment: jobs of lifetime 0 may pass a drain until then.
+        first_ms = self.now_ms if reservation.is_firm else self.now_ms + 1
+        return Promised(
+            job=job,
+            reservation=reservation,
+            rooms=self.now,
+            due_ms=max(reservation.start_ms, first_ms),
+            yields=self.policy.yields(job, self.now_ms),
+        )
 
     def promise_all(self, promises: Iterable[tuple[Job, Reservation]]) -> set[str]:
-        """Keep room for these jobs, whose reservations are firm, as far as it is possible; returns for whom it is."""
+        """Keep room for these jobs as far as it is possible; returns for whom it is."""
         promises = list(promises)
         for job, reservation in promises:
-            self.promised[job.id] = Promised(job=job, reservation=reservation, rooms=self.now)
+            self.promised[job.id] = self._promise_of(job, reservation)
         if self._rebuild():  # with fewer there is more room: each would have been kept, one after the other
             return {job.id for job, _ in promises}
         self.promised.clear()
@@ -278,6 +321,7 @@ class Horizon:
         """
         rooms, headcount = self.now, None
         guesses: list[Ints] = []
+        gone = np.zeros(0, np.int64)
         for ends in self._moments_to_try(job, cluster, rights, before_ms):
             if headcount is None:
                 rooms = self.now.copy(indexed=True)
@@ -286,20 +330,22 @@ class Horizon:
             while position < len(ends.rows):
                 position, is_enough = headcount.free_until_enough(leaving, position)
                 moment_ms = int(ends.moments[position - 1])
-                if is_enough and (tasks := self._place_at(moment_ms, rooms, job, cluster)):
+                left = np.concatenate((gone, ends.rows[:position]))
+                if is_enough and (tasks := self._place_at(moment_ms, rooms, left, job, cluster)):
                     guesses.append(ends.rows[:position][~ends.stated[:position]])
                     firm = not self.stays.are_on(np.concatenate(guesses), {task.node for task in tasks})
                     return Reservation(cluster=cluster, start_ms=moment_ms, tasks=tasks, is_firm=firm)
             guesses.append(ends.rows[~ends.stated])
+            gone = np.concatenate((gone, ends.rows))
         return None
 
-    def _place_at(self, moment_ms: int, rooms: Rooms, job: Job, cluster: str) -> tuple[Task, ...] | None:
-        """The job at its min at a later moment, beside every promise; `rooms` are those of the moment without them."""
+    def _place_at(self, moment_ms: int, rooms: Rooms, gone: Ints, job: Job, cluster: str) -> tuple[Task, ...] | None:
+        """The job at its min at a later moment, beside promises; `rooms` are those of the moment without them, when
+        those in some rows are `gone`."""
         at_moment = rooms.copy(indexed=True)
-        for it in self.promised.values():
-            if it.is_under_way(moment_ms):
-                at_moment.take_all(it.job.profile, it.reservation.tasks)
-        span = Span([at_moment, *self._moments(moment_ms, _end(moment_ms, job.known_ms))])
+        binding = [it for it in self.promised.values() if it.binds(job)]
+        self._keeper.take_under_way(at_moment, binding, moment_ms, gone)
+        span = Span([at_moment, *self._moments(job, moment_ms)])
         tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()  # the rooms of other promises may be remembered
         return tasks
@@ -338,9 +384,9 @@ class Horizon:
     # -- rooms at promised moments ---------------------------------------------------------------------
 
     def _rebuild(self, stays: int = NONE) -> bool:
-        """Work out the rooms at every promised moment again; False if a firm promise finds no room.
+        """Work out the rooms at every promised moment again; False if a promise finds no room.
 
-        Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
+        Those on nodes of a drain may be taken to leave in time for it, except the one in the row that `stays`.
         """
         if not self.promised:
             return True

@@ -1,6 +1,7 @@
 """The rooms at promised moments: without those who have left by then, and with what promises take.
 
-Of those whose end nobody knows, only as many are taken to leave as a promise needs that rests on guesses.
+Of those that no stated end takes away in time, only as many are taken to leave as a drain needs: a promise that rests
+on guesses.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from muster.engine.columns.arrays import Ints
 from muster.engine.columns.profile_cells import Asks
+from muster.engine.columns.table import NONE
 from muster.engine.kernels.placing import TASK, Cells
 from muster.engine.rooms import Rooms
 from muster.engine.stays import Stays
@@ -22,27 +24,37 @@ from muster.model.names import NameKey
 
 @dataclass(slots=True, kw_only=True)
 class Promised:
-    """A promise, and the rooms at the moment it starts with all promises kept."""
+    """A promise, and the rooms at the moment it is due with all promises kept.
+
+    `due_ms`: its start; of a drain whose start is past, the next moment. `yields`: jobs of higher classes may take its
+    nodes.
+    """
 
     job: Job
     reservation: Reservation
     rooms: Rooms
+    due_ms: int
+    yields: bool
     sheds: frozenset[str] = frozenset()  # elastic jobs that are to be narrower by then
 
     @property
-    def order(self) -> tuple[int, NameKey]:
+    def order(self) -> tuple[int, int, NameKey]:
         """First start first."""
-        return (self.reservation.start_ms, self.job.key)
+        return (self.due_ms, self.reservation.start_ms, self.job.key)
 
     @property
     def end_ms(self) -> int:
         """When the promised job will be gone again."""
         known_ms = self.job.known_ms
-        return NEVER_MS if known_ms is None else self.reservation.start_ms + known_ms
+        return NEVER_MS if known_ms is None else self.due_ms + known_ms
 
     def is_under_way(self, moment_ms: int) -> bool:
         """Whether the promised job will be running at that moment."""
-        return self.reservation.start_ms <= moment_ms < self.end_ms
+        return self.due_ms <= moment_ms < self.end_ms
+
+    def binds(self, job: Job) -> bool:
+        """Whether the job must leave the promised room alone."""
+        return not self.yields or job.priority_class <= self.job.priority_class
 
     def is_as(self, other: Promised) -> bool:
         """Whether it is the very same promise."""
@@ -61,23 +73,29 @@ SpareOn = Callable[[str, int], Iterable[Spare]]
 """Those on a node by a moment, first to go first."""
 
 
-class Guessed(NamedTuple):
-    """Attempts of unknown end on nodes that promises count on, first guess first, and what they leave behind: the moves
-    up to their own of `lasts`. Whom each overtook, and from when on it may be evicted for them."""
+class Leavers(NamedTuple):
+    """Attempts on nodes that promises count on, first end or guess first, and what they leave behind: the moves up to
+    their own of `lasts`. When each ends (NEVER_MS: nobody said), whom it overtook, and from when on it may be evicted
+    for those."""
 
     rows: Ints
+    ends: Ints
     moves: Cells
     lasts: Cells
     overtook: list[tuple[str, ...]]
     expiries: list[int]
 
     def who_may_leave_for(self, it: Promised) -> list[int]:
-        """1 for whoever may be taken to leave for a promise; for a firm one, only those who overtook it."""
+        """One flag per attempt: may this promise assume that it has left? For a firm one only attempts that overtook
+        it."""
         if not it.reservation.is_firm:
             return [1] * len(self.rows)
-        job, start_ms = it.job.id, it.reservation.start_ms
         both = zip(self.overtook, self.expiries, strict=True)
-        return [int(job in overtook and expiry_ms <= start_ms) for overtook, expiry_ms in both]
+        return [int(it.job.id in overtook and expiry_ms <= it.due_ms) for overtook, expiry_ms in both]
+
+    def have_left(self, moment_ms: int) -> list[int]:
+        """One flag per attempt: has it left by then, as stated?"""
+        return [int(end_ms <= moment_ms) for end_ms in self.ends.tolist()]
 
 
 class Kept(NamedTuple):
@@ -101,22 +119,22 @@ class Keeper:
         self._known: list[tuple[int, dict[str, Kept]]] = []  # promises kept together, when so many had moved
 
     def keep(self, promised: Iterable[Promised], spare: SpareOn | None, stays: int, *, may_recall: bool) -> bool:
-        """Give each promise the rooms of its moment; False if a firm one finds no room.
+        """Give each promise the rooms of its moment; False if one finds no room.
 
-        Those of unknown end may be taken to leave in time for a promise, except the one in the row that `stays`.
+        Those on nodes of a drain may be taken to leave in time for it, except the one in the row that `stays`.
         """
         order = sorted(promised, key=lambda it: it.order)
         if may_recall and self._recall(order):
             return True
-        guessed, are_kept, kept = self._guessed(order, stays), True, dict[str, Kept]()
+        leavers, are_kept, kept = self._leavers(order, stays), True, dict[str, Kept]()
         for it in order:
-            moment_ms = it.reservation.start_ms
+            moment_ms = it.due_ms
             under_way = [other for other in order if other.is_under_way(moment_ms)]
             known = self._rooms_known(it, under_way) if may_recall else None
             if known is None:
                 it.rooms = self._now.copy()
                 self._let_go(it.rooms, self._stays.stated_by(moment_ms))
-                taking = _Taking(it.rooms, guessed, spare)
+                taking = _Taking(it.rooms, leavers, leavers.have_left(moment_ms), spare)
                 for other in under_way:
                     are_kept &= taking.keep(other)
                 it.sheds = frozenset(spare.job for spare in taking.shed)
@@ -127,22 +145,31 @@ class Keeper:
             self._known = [*self._known[1 - _REMEMBERED :], (self._stays.moves, kept)]
         return are_kept
 
-    def _guessed(self, order: Sequence[Promised], stays: int) -> Guessed:
-        """Those of unknown end that may be taken to leave for some of these promises."""
+    def take_under_way(self, rooms: Rooms, promised: Iterable[Promised], moment_ms: int, left: Ints) -> None:
+        """Promises under way at a moment take their room, from which those in some rows have left already."""
+        order = sorted((it for it in promised if it.is_under_way(moment_ms)), key=lambda it: it.order)
+        leavers = self._leavers(order, NONE)
+        taking = _Taking(rooms, leavers, np.isin(leavers.rows, left).astype(np.int64).tolist(), None)
+        for it in order:
+            taking.keep(it)
+
+    def _leavers(self, order: Sequence[Promised], stays: int) -> Leavers:
+        """Those that may be taken to leave for some of these promises."""
         overtook = self._stays.overtook()
         overtaken = {job for jobs in overtook.values() for job in jobs}
         fragile = [it.reservation for it in order if not it.reservation.is_firm or it.job.id in overtaken]
-        rows = np.zeros(0, np.int64)
+        rows = ends = np.zeros(0, np.int64)
         if fragile:
-            rows = self._stays.guessed_on(frozenset(task.node for it in fragile for task in it.tasks))
+            rows, ends = self._stays.in_turn_on(frozenset(task.node for it in fragile for task in it.tasks))
+            is_one = rows != stays
             if all(it.is_firm for it in fragile):  # only those leave who overtook one
-                rows = rows[np.isin(rows, list(overtook))]
-            rows = rows[rows != stays]
+                is_one &= np.isin(rows, list(overtook))
+            rows, ends = rows[is_one], ends[is_one]
         books = self._now.books
         moves, lasts = self._stays.moves_of(rows, books.grounds, self._asks)
         whom = [overtook.get(row, ()) for row in rows.tolist()]
         expiries = self._stays.expiries(rows).tolist()  # of those who overtook
-        return Guessed(rows, books.from_array(moves), books.from_array(lasts), whom, expiries)
+        return Leavers(rows, ends, books.from_array(moves), books.from_array(lasts), whom, expiries)
 
     def _recall(self, order: Sequence[Promised]) -> bool:
         """The rooms of promises that were kept together before, if nobody came or went since."""
@@ -176,26 +203,26 @@ class Keeper:
 class _Taking:
     """Promises take their room at one moment."""
 
-    def __init__(self, rooms: Rooms, guessed: Guessed, spare: SpareOn | None) -> None:
+    def __init__(self, rooms: Rooms, leavers: Leavers, are_gone: list[int], spare: SpareOn | None) -> None:
         self.shed: dict[Spare, None] = {}
         self._rooms = rooms
-        self._guessed = guessed
+        self._leavers = leavers
         self._spare = spare
-        self._is_gone = rooms.books.of([0] * len(guessed.rows))
+        self._is_gone = rooms.books.of(are_gone)
 
     def keep(self, it: Promised) -> bool:
-        """Take the promised room; False if it is firm and there is none. Tasks above min leave first, and who overtook
-        it; only for a promise that rests on guesses, those of unknown end as well."""
+        """Take the promised room; False if there is none. Tasks above min leave first, and who overtook it; only for a
+        drain everyone else on its nodes as well."""
         tasks, is_kept, place = it.reservation.tasks, True, 0
         moves, nobody = self._rooms.books.moves(it.job.profile, tasks), self._rooms.books.nothing
         assert len(moves) == TASK * len(tasks), f"{it.job.id} was promised nodes that are not here"
-        may = self._rooms.books.of(self._guessed.who_may_leave_for(it))
+        may = self._rooms.books.of(self._leavers.who_may_leave_for(it))
         while (place := self._take(moves, place, len(tasks), may if self._spare is None else nobody)) < len(tasks):
             task = tasks[place]
-            if self._spare is not None and self._sheds_one(self._spare, task.node, it.reservation.start_ms):
+            if self._spare is not None and self._sheds_one(self._spare, task.node, it.due_ms):
                 continue
             if self._spare is None or self._take(moves, place, place + 1, may) == place:
-                is_kept = not it.reservation.is_firm
+                is_kept = False
                 # nobody else may have the room, but more cannot be said
                 self._rooms.take(task.node, it.job.profile.group(task.group), task.devices)
             place += 1
@@ -203,8 +230,8 @@ class _Taking:
 
     def _take(self, moves: Cells, begin: int, end: int, may: Cells) -> int:
         """Tasks from one place to another take their room, whoever must leave for them; up to where they could."""
-        rooms, guessed = self._rooms, self._guessed
-        return rooms.take_while(moves, begin, end, guessed.moves, guessed.lasts, may, self._is_gone)
+        leavers = self._leavers
+        return self._rooms.take_while(moves, begin, end, leavers.moves, leavers.lasts, may, self._is_gone)
 
     def _sheds_one(self, spare_on: SpareOn, node: str, start_ms: int) -> bool:
         """One more task above min is taken to be gone from the node by then; False if there is none left."""

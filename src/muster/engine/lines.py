@@ -34,7 +34,7 @@ from muster.engine.limits import Limit
 from muster.engine.minutes import Asides
 from muster.engine.present import Flags
 from muster.engine.stays import Givers, Started
-from muster.model.jobs import Job, Profile
+from muster.model.jobs import NEVER_MS, Job, Profile
 from muster.model.policy import Policy
 from muster.model.reasons import Reason
 
@@ -158,14 +158,18 @@ class Lines:
             promised=tuple(promised),
         )
 
-    def care(self, may_reserve: list[int], takers: Takers, *, asks_planner: bool = False) -> Care:
-        """Which heads must be looked at when blocked; `asks_planner`: all of them."""
+    def care(
+        self, may_reserve: list[int], takers: Takers, *, yields_above: int = NEVER_MS, asks_planner: bool = False
+    ) -> Care:
+        """Which heads must be looked at when blocked: those that may reserve, may take from others, or are above the
+        class from which on nodes of promises may be taken. `asks_planner`: all of them."""
         queues = len(self.lines.begin)
+        lowest_class = min(takers.lowest_class, yields_above)
         if not takers.overtaken and (takers.givers is None or not takers.givers.many.any()):
             return care_of_nobody(queues, len(self._shapes.resources))._replace(
                 may_reserve=np.array(may_reserve, np.int64),
-                lowest_class=takers.lowest_class,
-                may_make_room=bool((self.columns.lane_class > takers.lowest_class).any()),
+                lowest_class=lowest_class,
+                may_make_room=bool((self.columns.lane_class > lowest_class).any()),
                 asks_planner=asks_planner,
             )
         care = Care(
@@ -175,7 +179,7 @@ class Lines:
             entitled=self._entitled_to(takers),
             gives_class=np.full(queues, ALWAYS, np.int64),
             gives_priority=np.full(queues, ALWAYS, np.int64),
-            lowest_class=takers.lowest_class,
+            lowest_class=lowest_class,
             was_overtaken=np.zeros(len(self.lines.out) if takers.overtaken else 1, np.uint8),
             offers=takers.offers,
             ceilings=takers.ceilings,

@@ -69,12 +69,12 @@ def until_of(horizon: Horizon, rows: Ints) -> Ints:
 
 
 def leavers_of(horizon: Horizon) -> Ints:
-    """Those of unknown end who may be taken to leave for promises, if any is firm: or nobody asks."""
+    """Those who may be taken to leave for promises, if any is firm: or nobody asks."""
     return _beside_promises(horizon)[1]
 
 
 def _beside_promises(horizon: Horizon) -> tuple[Ceilings, Ints]:
-    """Ceilings, and those of unknown end who may be taken to leave; worked out once as things stand."""
+    """Ceilings, and those who may be taken to leave; worked out once as things stand."""
     promised = [(it.job.id, it.reservation) for it in horizon.promised.values()]
     if horizon.spare is not None or horizon.withheld is not None or not any(it.is_firm for _, it in promised):
         return NO_CEILINGS, np.zeros(0, np.int64)  # or more may leave, or less be there, than who runs tells
@@ -91,20 +91,20 @@ def _ceilings_under(horizon: Horizon, leavers: Ints) -> Ceilings:
     nodes = sorted({grounds.number[task.node] for it in firm for task in it.reservation.tasks})
     at = np.full(len(grounds.names), NONE)
     at[nodes] = np.arange(len(nodes))
-    starts = np.array([it.reservation.start_ms for it in firm], np.int64)
+    starts = np.array([it.due_ms for it in firm], np.int64)
     most = np.repeat(books.free_on(horizon.now.moment, nodes)[np.newaxis], len(firm), axis=0)
     promised = frozenset(task.node for it in firm for task in it.reservation.tasks)
-    rows = np.concatenate((stays.stated_on(promised, int(starts[-1])), leavers))
+    rows = np.union1d(stays.stated_on(promised, int(starts[-1])), leavers)
     moves, lasts = stays.moves_of(rows, grounds, horizon.asks)
     owner = np.repeat(rows, np.diff(lasts, prepend=0))
     is_on = at[moves[:, TASK_NODE]] != NONE
     moves, until = moves[is_on], _until(horizon, owner[is_on], leavers)
     amounts, places = grounds.amounts(moves[:, TASK_GROUP]), at[moves[:, TASK_NODE]]
     for moment, it in enumerate(firm):
-        is_gone = until <= it.reservation.start_ms
+        is_gone = until <= it.due_ms
         np.add.at(most[moment], places[is_gone], amounts[is_gone])
         for other in firm:
-            if other.is_under_way(it.reservation.start_ms):
+            if other.is_under_way(it.due_ms):
                 taken = np.array(books.moves(other.job.profile, other.reservation.tasks), np.int64).reshape(-1, TASK)
                 np.subtract.at(most[moment], at[taken[:, TASK_NODE]], grounds.amounts(taken[:, TASK_GROUP]))
     at[moves[grounds.are_whole(moves[:, TASK_GROUP]), TASK_NODE]] = NONE  # they leave more than they asked for
@@ -113,12 +113,12 @@ def _ceilings_under(horizon: Horizon, leavers: Ints) -> Ceilings:
 
 
 def _may_leave(horizon: Horizon) -> Ints:
-    """The rows of those of unknown end who may be taken to leave for promises: those who overtook one, and those on
-    nodes of promises that rest on guesses."""
+    """The rows of those who may be taken to leave for promises: those who overtook one, and those on nodes of
+    drains."""
     unsure = (it.reservation for it in horizon.promised.values() if not it.reservation.is_firm)
     guesses = frozenset(task.node for it in unsure for task in it.tasks)
     overtook = [row for row, jobs in horizon.stays.overtook().items() if not horizon.promised.keys().isdisjoint(jobs)]
-    return np.union1d(np.array(overtook, np.int64), horizon.stays.of_unknown_end_on(guesses))
+    return np.union1d(np.array(overtook, np.int64), horizon.stays.all_on(guesses))
 
 
 def _until(horizon: Horizon, rows: Ints, leavers: Ints) -> Ints:
@@ -126,7 +126,7 @@ def _until(horizon: Horizon, rows: Ints, leavers: Ints) -> Ints:
     is_stated = (ends > horizon.now_ms) & (ends < NEVER_MS)
     until = np.where(is_stated, ends, NEVER_MS)
     if len(leavers):
-        until[~is_stated & np.isin(rows, leavers)] = 0
+        until[np.isin(rows, leavers)] = 0
     return until
 
 
@@ -160,8 +160,10 @@ def has_room_without(
 ) -> bool:
     """Whether by a plain count a head could have room without all of these, beside firm promises.
 
-    `only_delays`: there is room for it, which is promised to others.
+    `only_delays`: there is room for it, which is promised to others. Whom promises yield to is not counted.
     """
+    if horizon.is_yielded_to(job):
+        return True
     now, books, ceilings = horizon.now, horizon.now.books, ceilings_of(horizon)
     ground, cells, _ = now.cells()
     left = _nothing_left(books)

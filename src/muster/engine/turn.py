@@ -1,7 +1,7 @@
 """One turn of one pool: from a frozen snapshot to what is to be done.
 
 1. Open the books: flows and shares as of now.
-2. Keep promises: pending jobs, first admitted first, start or get their reservation renewed.
+2. Keep promises: pending jobs, highest class and first admitted first, start or get their reservation renewed.
 3. Hear the aged: who has waited for very long takes a free reservation ahead of class and flow.
 4. Fill progressively: whose flow per weight would be smallest with its head? Start it, or make room for
    it by preemption, or reserve, or set its profile aside -- until heads run out or limits bite.
@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from muster.engine import waiting
+from muster.engine.drains import exchanged
 from muster.engine.elastic.width import Cut
 from muster.engine.ends import Rights
 from muster.engine.field import field_of
@@ -42,6 +43,7 @@ from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
 from muster.model import plan as plans
 from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running
+from muster.model.names import NameKey
 from muster.model.plan import Admit, Evict, Promise, Return, Start, Victim, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
@@ -138,12 +140,12 @@ class Turn:
         for pending in reversed(list(self.pending.values())):  # the last to come are the first to go
             if limit := standing_limit_on(pending.job, self.ledger):
                 self._return(pending, limit.waiting)
-        line = list(self.pending.values())
+        line = sorted(self.pending.values(), key=self._place_in_line)
         lasting = [
             (pending.job, pending.reservation)
             for pending in line
             if pending.reservation is not None
-            and pending.reservation.start_ms >= self.now_ms
+            and (pending.reservation.start_ms >= self.now_ms or not pending.reservation.is_firm)
             and self.finder.may_still_use(pending.job, pending.reservation)
         ]
         if len(line) == 1:  # then nobody else minds whether it is kept: it is looked at if nothing better is found
@@ -155,28 +157,42 @@ class Turn:
             self.horizon.withdraw(pending.job)
             self._serve_pending(pending, old)
 
+    def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
+        """First those that yield to nobody, then by class; of equals, who was admitted first."""
+        yields = self.policy.yields(pending.job, self.now_ms)
+        return (yields, -pending.job.priority_class if yields else 0, pending.line)
+
     def _serve_pending(self, pending: Pending, old: Reservation | None, *, is_sole: bool = False) -> None:
-        """Start the job, or promise it room: what it was promised, unless there is any sooner. If it is the only one
-        with a promise, that may turn out not to hold."""
+        """Start the job, or promise it room. If it is the only one with a promise, that may turn out not to hold."""
         job = pending.job
         placed = self.finder.find(job, pending)
         if isinstance(placed, Placed):
             del self.pending[job.id]
-            is_aged = pending.admitted_ms - job.submit_ms >= self.policy.aging_after_ms
+            is_aged = self.now_ms - job.submit_ms >= self.policy.aging_after_ms
             is_kept = pending.admitted_ms < self.now_ms
             self._start(job, pending.attempt, placed, kept_promise=is_kept, is_aged=is_aged)
             return
-        new = self._soonest(job, NEVER_MS if old is None else old.start_ms)
-        # What holds for sure is not given up for a guess, however soon.
-        if old is not None and (new is None or not new.is_firm):
-            new = old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
+        new = self._renewed(job, old, is_sole=is_sole)
         if new is None and (shortage := never_fits(self.whole, job.profile)):
             self._return(pending, waiting.never(job.profile, shortage, self.fleet))
             return
-        if _firm(new) != pending.reservation:
-            self.minutes.act(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))
-            self.pending[job.id] = replace(pending, reservation=_firm(new))
+        if new != pending.reservation:
+            self.minutes.act(Promise(job=job.id, attempt=pending.attempt, reservation=new))
+            self.pending[job.id] = replace(pending, reservation=new)
         self._reserve(job, new, placed)
+
+    def _renewed(self, job: Job, old: Reservation | None, *, is_sole: bool) -> Reservation | None:
+        """What the job was promised, unless there is any sooner that holds for sure; a drain keeps its nodes, but for
+        those that it exchanges."""
+        if old is None:
+            return self._soonest(job)
+        if old.is_firm:
+            new = self._soonest(job, old.start_ms)
+            if new is not None and new.is_firm:
+                return new
+        elif (new := exchanged(self.horizon, job, old)) is not old and self.horizon.promise(job, new):
+            return new
+        return old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
 
     def _return(self, pending: Pending, verdict: Waiting) -> None:
         """The job can have no reservation any more: it goes back to its queue."""
@@ -270,7 +286,8 @@ class Turn:
         kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.who_may_reserve()
         aged_ms = self.now_ms - self.policy.aging_after_ms
         takers = self.finder.who_may_take(partial(self.lines.gangs_by, aged_ms))
-        return self.lines.care(kinds, takers, asks_planner=self.ledger.asks_planner)
+        above = self.horizon.yields_above()
+        return self.lines.care(kinds, takers, yields_above=above, asks_planner=self.ledger.asks_planner)
 
     def who_may_reserve(self) -> list[int]:
         """Whether CPU and GPU jobs may still have a reservation in some cluster."""
@@ -288,10 +305,8 @@ class Turn:
     def _consider(self, job: Job, *, is_aged: bool = False) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.
 
-        Only a firm reservation admits the job for good. One that rests on guesses keeps others from slipping by in
-        this turn; in the next the job stands in line as before, so that a newcomer's queue gets what is its due.
-        Nor is anyone admitted past a guess: what was promised for good could start early, in its place. And nobody is
-        where jobs do not come in the order of their arrival: who is first may not be in the next turn.
+        A reservation admits the job, which keeps it then though others come first later. Nobody is admitted where jobs
+        do not come in the order of their arrival: who is first may not be in the next turn.
         """
         attempt = self.snapshot.next_attempt(job)
         placed = self.finder.find(job)
@@ -304,7 +319,7 @@ class Turn:
         reservation = self._soonest(job)
         is_reserved = self._reserve(job, reservation, placed)
         goes_on = False  # whether the next of its profile may have a reservation too
-        if is_reserved and reservation is not None and reservation.is_firm and self.policy.order.is_by_arrival:
+        if is_reserved and reservation is not None and self.policy.order.is_by_arrival:
             goes_on = self.policy.is_conservative
             self._admit(job, attempt, charge, reservation)
             self.pending[job.id] = Pending(
@@ -343,7 +358,8 @@ class Turn:
 
     def _free_slots(self, job: Job) -> list[str]:
         """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
-        promised = [(it.job.profile, it.reservation.cluster) for it in self.horizon.promised.values()]
+        binding = [it for it in self.horizon.promised.values() if it.binds(job)]
+        promised = [(it.job.profile, it.reservation.cluster) for it in binding]
         if len(promised) >= self.policy.reservations_in_all:
             return []
         if not self.policy.is_conservative and any(profile == job.profile for profile, _ in promised):
@@ -366,7 +382,7 @@ class Turn:
             else:
                 self.round.block(job, blocked)
             return False
-        self.round.reserve(job, reservation, blocked)
+        self.round.reserve(job, self.policy.expected(reservation, self.now_ms), blocked)
         return True
 
     # -- writing it down -------------------------------------------------------------------------------
@@ -405,7 +421,7 @@ class Turn:
         if placed.by_right:
             self.horizon.start_by_right(run, is_in_place=placed.is_in_place)
         else:
-            self.horizon.stays.start(run)
+            self.horizon.start(run)
         self.ledger.start(job, placed.tasks)
         self.finder.started(len(placed.tasks))
         self.minutes.starts += 1
@@ -474,11 +490,6 @@ class Turn:
         waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
-
-
-def _firm(reservation: Reservation | None) -> Reservation | None:
-    """What is worth keeping: a promise that rests on guesses is made anew every turn."""
-    return reservation if reservation is not None and reservation.is_firm else None
 
 
 def _none() -> None:

@@ -64,21 +64,26 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round
 def _moving_reservations(
     snapshot: Snapshot, ledger: Ledger, horizon: Horizon, lines: Lines, said: Round
 ) -> Iterator[int]:
-    """A reservation that rests on guesses moves away with time, and may let a shorter job pass."""
+    """A reservation is due, no longer yields, or moves: one that rests on guesses and belongs to no admitted job."""
     if not horizon.promised:
         return
     for promised in horizon.promised.values():
+        start_ms = promised.reservation.start_ms
         if promised.reservation.is_firm:  # one that is due now, and not kept, is given up in the next moment
-            yield max(promised.reservation.start_ms, snapshot.now_ms + 1)
+            yield max(start_ms, snapshot.now_ms + 1)
+        else:  # from its start on nobody passes by a stated end; later another start is told
+            yield snapshot.policy.expected(promised.reservation, snapshot.now_ms).start_ms
+        if promised.yields:
+            yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.stays.next_stated_end()) is not None:
         yield next_end  # who does not end then has overrun, and promises that counted on it move
     if Reason.NO_ROOM in said.reasons:  # of a guess before it, a promise knows nothing: who has none may find a place
         for promised in horizon.promised.values():
-            if (moment_ms := horizon.stays.guesses_reach(promised.reservation.start_ms)) is not None:
+            if (moment_ms := horizon.stays.guesses_reach(promised.due_ms)) is not None:
                 yield moment_ms
-    order, are_firm = snapshot.policy.order, all(it.reservation.is_firm for it in horizon.promised.values())
-    if are_firm and order.is_by_arrival:
+    if snapshot.policy.order.is_by_arrival:
         return
+    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms

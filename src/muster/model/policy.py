@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 from muster.model.calendar import Window
 from muster.model.flow import faded
 from muster.model.habit import Habit
-from muster.model.jobs import Job, least_usage_of
+from muster.model.jobs import Job, Reservation, least_usage_of
 from muster.model.order import ARRIVAL, LG_BITS, Order, Place, lg
 from muster.model.placement import TIGHTEST, Placement
 from muster.model.queues import MINUTE_MS
@@ -149,6 +149,18 @@ class Policy:
             waited_ms = max(self.order_mark_ms(now_ms) - job.submit_ms, 0)
             score = self.order.score(usage, expected_ms, waited_ms, job.attained)
         return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.number, job.key)
+
+    def yields(self, job: Job, now_ms: int) -> bool:
+        """Whether a reservation of the job leaves its nodes to jobs of higher classes: until it has waited for twice
+        as long as makes it aged."""
+        return now_ms - job.submit_ms < 2 * self.aging_after_ms
+
+    def expected(self, reservation: Reservation, now_ms: int) -> Reservation:
+        """The reservation as it is told: a guess that proved wrong is doubled until it lies ahead again."""
+        after_ms, start_ms = self.unknown_end_ms, reservation.start_ms
+        while start_ms <= now_ms and not reservation.is_firm:
+            start_ms, after_ms = reservation.start_ms + after_ms, 2 * after_ms
+        return reservation if start_ms == reservation.start_ms else replace(reservation, start_ms=start_ms)
 
     def bound_ms(self, job: Timed) -> int | None:
         """How long a job can be in the way of a reservation: its run time, else its lifetime; None = for ever.

@@ -45,7 +45,7 @@ class Grower:
     def moments(self, unit: Unit) -> int:
         """How many moments, from now on, one task more of it must fit at: until it may be shrunk again."""
         thaws_ms = self._thaws_again_ms(unit)
-        return 1 + sum(it.reservation.start_ms < thaws_ms for it in self._promised)
+        return 1 + sum(it.due_ms < thaws_ms for it in self._promised)
 
     # -- all together ----------------------------------------------------------------------------------
 

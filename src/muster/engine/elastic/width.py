@@ -280,7 +280,7 @@ class Width:
     def _settle_bound(self, horizon: Horizon) -> None:
         """Who is to shrink for a promise must be able to when it is due; queues that are cordoned get nothing."""
         cordoned = {name for name, holding in self._ledger.queues.items() if holding.state.queue.cordoned}
-        sheds = [(it.sheds, it.reservation.start_ms) for it in horizon.promised.values() if it.sheds]
+        sheds = [(it.sheds, it.due_ms) for it in horizon.promised.values() if it.sheds]
         for unit in self.tree.traverse() if cordoned or sheds else ():
             job, again_ms = unit.run.job, self._clock.thaws_again_ms(unit.run)
             is_bound = any(job.id in names and start_ms < again_ms for names, start_ms in sheds)
@@ -312,6 +312,7 @@ class Width:
         moments = [window.next_edge_ms(self._clock.now_ms) for window in self._policy.calendar]
         moments += [unit.thaws_ms for unit in self.units.values() if unit.thaws_ms > self._clock.now_ms]
         is_guess = any(not it.reservation.is_firm for it in horizon.promised.values())
+        is_guess &= not self._policy.order.is_by_arrival  # who was admitted keeps its start
         if is_guess and any(unit.has_spare for unit in self.units.values()):
             # A promise that rests on guesses moves away, past moments from which others may shrink for it.
             step_ms = self._policy.reestimate_ms

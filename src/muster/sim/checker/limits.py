@@ -72,7 +72,8 @@ def eviction_rate_problems(world: World, plan: Plan) -> Iterator[str]:
 
 
 def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | Start]) -> Iterator[str]:
-    """Who is admitted starts or has a firm reservation; new ones come within their numbers (design.md 4.5).
+    """Who is admitted starts or has a reservation; new ones come within their numbers (design.md 4.5), in which those
+    that yield to them do not count.
 
     One for each profile, few for each kind in each cluster and pool. Those of jobs that were pending before may be more
     than policy now allows; new ones then wait. What one round of a turn promised a later one may have to withdraw, for
@@ -86,23 +87,28 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     for name, admit in admitted.items():
         if isinstance(admit, Start):
             continue
-        is_firm = admit.reservation is not None and admit.reservation.is_firm
-        if not (is_firm and (name in reserved or name in withdrawn)):
-            yield f"{name}: is admitted, but neither starts nor has a firm reservation"
-    profiles = {name: job.profile for name in reserved if (job := world.startable(name)) is not None}
+        if admit.reservation is None or not (name in reserved or name in withdrawn):
+            yield f"{name}: is admitted, but neither starts nor has a reservation"
+    jobs = {name: job for name in reserved if (job := world.startable(name)) is not None}
+    profiles = {name: job.profile for name, job in jobs.items()}
     homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
     new = [name for name in reserved if name not in world.pending]
     for name in new:
         is_alone = world.policy.reservations < EVERYONE
-        if is_alone and any(profiles[other] == profiles[name] for other in reserved if other != name):
+        binding = [other for other in reserved if not _yields_to(world, jobs[other], jobs[name])]
+        if is_alone and any(profiles[other] == profiles[name] for other in binding if other != name):
             yield f"{name}: another job of its profile has a reservation already"
         kind = [
             other
-            for other, cluster in reserved.items()
-            if (cluster, homes[other]) == (reserved[name], homes[name])
+            for other in binding
+            if (reserved[other], homes[other]) == (reserved[name], homes[name])
             and profiles[other].asks_gpu == profiles[name].asks_gpu
         ]
         if len(kind) > world.policy.reservations:
             yield f"{name}: is one of {len(kind)} reservations of its kind on {reserved[name]}"
-    if new and len(reserved) > world.policy.reservations_in_all:
-        yield f"{len(reserved)} reservations, more than {world.policy.reservations_in_all} in all"
+        if len(binding) > world.policy.reservations_in_all:
+            yield f"{name}: is one of {len(binding)} reservations, more than {world.policy.reservations_in_all} in all"
+
+
+def _yields_to(world: World, job: Job, other: Job) -> bool:
+    return other.priority_class > job.priority_class and world.policy.yields(job, world.now_ms)

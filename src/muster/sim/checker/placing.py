@@ -27,9 +27,12 @@ def gang_problems(job: Job, tasks: tuple[Task, ...]) -> Iterator[str]:
 
 
 def reservation_problems(world: World, job: Job, reservation: Reservation) -> Iterator[str]:
-    """A reservation is for a later moment, for the job's min, on nodes that could take it."""
+    """A reservation is for a later moment, or is a drain that keeps its start; for the job's min, on nodes that could
+    take it."""
     groups, widths = groups_of(job.profile), width(reservation.tasks)
-    if reservation.start_ms < world.now_ms:
+    kept = world.pending[job.id].reservation if job.id in world.pending else None
+    is_kept = kept is not None and not (kept.is_firm or reservation.is_firm) and kept.start_ms == reservation.start_ms
+    if reservation.start_ms < world.now_ms and not is_kept:
         yield f"{job.id}: its reservation starts in the past"
     if widths != {name: group.min for name, group in groups.items() if group.min}:
         yield f"{job.id}: its reservation is for {dict(widths)}, not for its min"

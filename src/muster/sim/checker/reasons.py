@@ -56,14 +56,14 @@ class Truth:
         if job.id in self.pending and waiting.reason not in _ON_ADMITTED:
             yield f"{name}: is pending, but its reason is {waiting.reason.name}"
         elif self._must_be_admitted(job, waiting):
-            yield f"{name}: has a firm reservation, but is not pending"
+            yield f"{name}: has a reservation, but is not pending"
         else:
             yield from self._reason(job, waiting)
 
     def _must_be_admitted(self, job: Job, waiting: Waiting) -> bool:
-        """Whether it has a promise for good without being pending; where the order may change, nobody has."""
-        is_firm = waiting.reason is Reason.RESERVED and not waiting.facts.get("assumed")
-        return is_firm and job.id not in self.pending and self.world.policy.order.is_by_arrival
+        """Whether it has a promise without being pending; so has everyone where the order may change."""
+        is_reserved = waiting.reason is Reason.RESERVED
+        return is_reserved and job.id not in self.pending and self.world.policy.order.is_by_arrival
 
     def _reason(self, job: Job, waiting: Waiting) -> Iterator[str]:
         match waiting.reason:
