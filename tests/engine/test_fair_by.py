@@ -14,9 +14,9 @@ from muster.model.policy import FairBy
 MINUTE_MS = 60_000
 
 
-def saturated(machines: int, fair_by: FairBy = FairBy.SERVICE) -> World:
+def saturated(machines: int, fair_by: FairBy = FairBy.SERVICE, **policy: int) -> World:
     """Machines of one core each, and nothing of the past."""
-    return a_world(fair_by=fair_by, over_share=None).with_node(count=machines, cpu=1)
+    return a_world(fair_by=fair_by, over_share=None, **policy).with_node(count=machines, cpu=1)
 
 
 def lines_up(world: World, queue: str, jobs: int, tasks: int = 1, weight: int = 1, **runs: float) -> World:
@@ -75,7 +75,7 @@ def test_a_gang_larger_than_its_queues_part_has_its_turn_beside_small_jobs() -> 
 
 
 def test_by_flow_the_first_name_wins_every_tie() -> None:
-    world = saturated(1, FairBy.FLOW)
+    world = saturated(1, FairBy.FLOW, reservations=0)
     for name in ("a", "b"):
         lines_up(world, name, 20, minutes=10)
 
@@ -89,8 +89,9 @@ def test_a_newcomer_comes_first_for_a_while_only() -> None:
     assert {queue for _, queue in starts(world, ms(hours=6))} == {"old"}
     lines_up(world, "new", 100, minutes=10)
 
-    order = [queue for _, queue in starts(world, ms(hours=12))]
+    held, *order = [queue for _, queue in starts(world, ms(hours=12))]
 
+    assert held == "old"  # it was promised the machine before anyone else came
     # Two half times of its half of the machine are 20 minutes, after which they take turns.
     first = order.index("old")
     assert order[:first] == ["new"] * first
@@ -106,9 +107,9 @@ def test_what_was_had_in_excess_is_remembered_by_a_queue_that_went_empty() -> No
     ended = [queue for _, queue in starts(world, ms(hours=3))]
     world.with_jobs(*(a_job("a").cpu(1).lifetime().runs(minutes=10) for _ in range(30)))
 
-    order = [queue for _, queue in starts(world, ms(hours=5))]
+    held, *order = [queue for _, queue in starts(world, ms(hours=5))]
 
-    assert Counter(ended)["a"] == 3  # all it had
+    assert (Counter(ended)["a"], held) == (3, "b")  # all it had; and b was promised the machine
     assert order[0] == "a"  # by now b has had more
     assert abs(Counter(order)["a"] - Counter(order)["b"]) <= 8
 

@@ -35,7 +35,7 @@ TAUGHT = [job("l-0", "long", cpu=1, runtime=100), job("s-0", "short", cpu=1, run
 )
 def test_among_queues_that_hold_nothing_the_one_of_short_jobs_goes_first(short_first: float, first: str):
     all_of_it = job("z", "other", cpu=4, at=200, runtime=100)
-    waiting = [job("l-1", "long", cpu=4, at=210, runtime=1), job("s-1", "short", cpu=4, at=220, runtime=1)]
+    waiting = [job("l-1", "long", cpu=4, at=210, runtime=1), job("s-1", "short", cpu=4, at=210, runtime=1)]
 
     assert told(short_first, *TAUGHT, all_of_it, *waiting).started(at=300) == [first]
 
@@ -50,7 +50,7 @@ def test_among_queues_that_hold_nothing_the_one_of_short_jobs_goes_first(short_f
 def test_what_a_queue_holds_still_counts(short_first: float, first: str):
     """The queue of short jobs holds three of four cores when one becomes free."""
     held = [job("s-held", "short", cpu=3, at=200, runtime=1500), job("z", "other", cpu=1, at=200, runtime=100)]
-    waiting = [job("l-1", "long", cpu=1, at=210, runtime=1), job("s-1", "short", cpu=1, at=220, runtime=1)]
+    waiting = [job("l-1", "long", cpu=1, at=210, runtime=1), job("s-1", "short", cpu=1, at=210, runtime=1)]
 
     assert told(short_first, *TAUGHT, *held, *waiting).started(at=300)[0] == first
 
@@ -59,7 +59,7 @@ def test_what_a_job_will_run_for_is_not_known_before():
     """Only what has ended counts: the queue called long is the shorter one by then, whatever comes."""
     ended = [job("l-0", "long", cpu=1, runtime=1), job("s-0", "short", cpu=1, runtime=100)]
     all_of_it = job("z", "other", cpu=4, at=200, runtime=100)
-    waiting = [job("l-1", "long", cpu=4, at=210, runtime=900), job("s-1", "short", cpu=4, at=220, runtime=1)]
+    waiting = [job("l-1", "long", cpu=4, at=210, runtime=900), job("s-1", "short", cpu=4, at=210, runtime=1)]
 
     assert told(1, *ended, all_of_it, *waiting).started(at=300) == ["l-1"]
 

@@ -20,6 +20,7 @@ from itertools import groupby
 from muster.model.jobs import NEVER_MS, Job, Reservation, Running, Task
 from muster.model.names import NameKey
 from muster.model.nodes import Request
+from muster.model.policy import Hold
 from muster.model.resources import Resources
 from muster.model.snapshot import Snapshot
 from oracle.measure import measure_of
@@ -44,16 +45,12 @@ class Promised:
     reservation: Reservation
     rooms: Rooms
     due_ms: int
-    yields: bool
+    hold: Hold
 
     @property
     def order(self) -> tuple[int, int, NameKey]:
         """First start first."""
         return (self.due_ms, self.reservation.start_ms, self.job.key)
-
-    def binds(self, job: Job) -> bool:
-        """Whether the job must leave the promised room alone."""
-        return not self.yields or job.priority_class <= self.job.priority_class
 
     @property
     def end_ms(self) -> int:
@@ -137,22 +134,26 @@ class Horizon:
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
         # A promise that is due at this very moment is kept as well.
-        return Span([self.now, *(it.rooms for it in self._from_now(job) if it.binds(job))])
+        return Span([self.now, *(it.rooms for it in self._from_now(job) if self.binds(it, job))])
 
     def span_beside_all(self, job: Job) -> Span:
         """The same if it may take nodes of no promise."""
         return Span([self.now, *(it.rooms for it in self._from_now(job))])
 
+    def binds(self, it: Promised, job: Job) -> bool:
+        """Whether the job must leave the promised nodes alone."""
+        return self.policy.hold(job, self.now_ms) <= it.hold
+
     def is_yielded_to(self, job: Job) -> bool:
         """Whether the job may take the nodes of some promise."""
-        return any(not it.binds(job) for it in self.promised.values())
+        return any(not self.binds(it, job) for it in self.promised.values())
 
     def _from_now(self, job: Job) -> list[Promised]:
         return self._within(self.now_ms - 1, _end(self.now_ms, self.policy.bound_ms(job)))
 
     def starts_from_now(self, job: Job) -> list[int]:
         """When the moments of that span are."""
-        return [self.now_ms, *(it.due_ms for it in self._from_now(job) if it.binds(job))]
+        return [self.now_ms, *(it.due_ms for it in self._from_now(job) if self.binds(it, job))]
 
     def span_regardless(self) -> Span:
         """The room there is now, promised to someone or not."""
@@ -183,7 +184,7 @@ class Horizon:
 
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether promises still hold with this job, which takes room now and stays for as long as it may."""
-        self.promised = {name: it for name, it in self.promised.items() if it.binds(run.job)}
+        self.promised = {name: it for name, it in self.promised.items() if self.binds(it, run.job)}
         self.started(run, by_right=False)
         return self._rebuild(stays=run)
 
@@ -236,9 +237,9 @@ class Horizon:
             reservation=reservation,
             rooms={},
             due_ms=max(reservation.start_ms, first_ms),
-            yields=self.policy.yields(job, self.now_ms),
+            hold=self.policy.hold(job, self.now_ms),
         )
-        yielding = sorted((it for it in before.values() if not it.binds(job)), key=lambda it: it.job.rank)
+        yielding = sorted((it for it in before.values() if not self.binds(it, job)), key=lambda it: it.job.rank)
         while not self._rebuild():
             if not yielding:
                 self.promised = before
@@ -275,12 +276,12 @@ class Horizon:
         """The job at its min at a later moment, beside promises; `rooms` are those of the moment without them."""
         at_moment, left = rooms.copy(), {stay.run.job.id for stay in gone}
         there = [stay for stay in in_order([*self.stated(), *self.guessed()]) if stay.run.job.id not in left]
-        binding = [it for it in self.promised.values() if it.binds(job)]
+        binding = [it for it in self.promised.values() if self.binds(it, job)]
         for it in sorted(binding, key=lambda it: it.order):
             if it.is_under_way(moment_ms):
                 self._keep(at_moment, it, there)
         later = self._within(moment_ms, _end(moment_ms, job.known_ms))
-        span = Span([at_moment, *(it.rooms for it in later if it.binds(job))])
+        span = Span([at_moment, *(it.rooms for it in later if self.binds(it, job))])
         return self.placer(span).place(job.profile, cluster, job.profile.least_widths)
 
     def _moments_to_try(self, job: Job, cluster: str, may_evict: MayEvict) -> Iterator[tuple[int, list[Stay]]]:

@@ -140,8 +140,8 @@ class _Turn:
             self._serve_pending(pending, old)
 
     def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
-        yields = self.policy.yields(pending.job, self.now_ms)
-        return (yields, -pending.job.priority_class if yields else 0, pending.line)
+        hold = self.policy.hold(pending.job, self.now_ms)
+        return (not hold.is_for_good, -hold.priority_class, pending.line)
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job
@@ -288,7 +288,7 @@ class _Turn:
 
     def _free_slots(self, job: Job) -> list[str]:
         """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
-        binding = [it for it in self.horizon.promised.values() if it.binds(job)]
+        binding = [it for it in self.horizon.promised.values() if self.horizon.binds(it, job)]
         promised = [(it.job.profile, it.reservation.cluster) for it in binding]
         if len(promised) >= self.policy.reservations_in_all:
             return []

@@ -75,7 +75,7 @@ def _moving_reservations(
             yield max(start_ms, snapshot.now_ms + 1)
         else:
             yield snapshot.policy.expected(promised.reservation, snapshot.now_ms).start_ms
-        if promised.yields:
+        if not promised.hold.is_for_good:
             yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.next_stated_end()) is not None:
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move

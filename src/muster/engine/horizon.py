@@ -10,7 +10,7 @@ to be, or that the promise itself waits for. A promise that rests on guesses is 
 start is past and it still waits, it is due at the next moment.
 
 A promise binds jobs of its class and of lower ones. One of a higher class may take its nodes, until the promised job
-has waited for twice `agingAfter`.
+has waited for twice `agingAfter`: from then on it may itself take those of all others.
 """
 
 from __future__ import annotations
@@ -194,11 +194,19 @@ class Horizon:
 
     def is_yielded_to(self, job: Job) -> bool:
         """Whether the job may take the nodes of some promise."""
-        return any(not it.binds(job) for it in self.promised.values())
+        return any(not self._binds(it, job) for it in self.promised.values())
 
     def yields_above(self) -> int:
         """Jobs above this class may take the nodes of some promise; NEVER_MS if none may."""
-        return min((it.job.priority_class for it in self.promised.values() if it.yields), default=NEVER_MS)
+        yielding = (it.hold.priority_class for it in self.promised.values() if not it.hold.is_for_good)
+        return min(yielding, default=NEVER_MS)
+
+    def binding(self, job: Job) -> list[Promised]:
+        """The promises whose nodes the job must leave alone."""
+        return [it for it in self.promised.values() if self._binds(it, job)]
+
+    def _binds(self, it: Promised, job: Job) -> bool:
+        return self.policy.hold(job, self.now_ms) <= it.hold
 
     @property
     def is_plain(self) -> bool:
@@ -212,7 +220,7 @@ class Horizon:
 
     def span_from_now(self, job: Job) -> Span:
         """The room a job may use if it starts now."""
-        return Span([self.now, *(it.rooms for it in self._promised_from_now(job) if it.binds(job))])
+        return Span([self.now, *(it.rooms for it in self._promised_from_now(job) if self._binds(it, job))])
 
     def span_beside_all(self, job: Job) -> Span:
         """The room a job may use if it starts now, without taking nodes of any promise."""
@@ -220,7 +228,7 @@ class Horizon:
 
     def starts_from_now(self, job: Job) -> list[int]:
         """When the moments of the first of these spans are."""
-        return [self.now_ms, *(it.due_ms for it in self._promised_from_now(job) if it.binds(job))]
+        return [self.now_ms, *(it.due_ms for it in self._promised_from_now(job) if self._binds(it, job))]
 
     def _promised_from_now(self, job: Job) -> list[Promised]:
         # A promise that is due at this very moment is kept as well.
@@ -255,13 +263,13 @@ class Horizon:
     def keeps_promises_beside(self, run: Running) -> bool:
         """Whether promises would hold with this job too, which takes room now and stays for as long as it may."""
         other = self.fork()
-        other.promised = {name: it for name, it in other.promised.items() if it.binds(run.job)}
+        other.promised = {name: it for name, it in other.promised.items() if self._binds(it, run.job)}
         return other._rebuild(stays=other.stays.start(run))
 
     def _moments(self, job: Job, start_ms: int) -> list[Rooms]:
         """Rooms at the promised moments that bind a job strictly after its start and before its end."""
         promised = self._promised_within(start_ms, _end(start_ms, job.known_ms))
-        return [it.rooms for it in promised if it.binds(job)]
+        return [it.rooms for it in promised if self._binds(it, job)]
 
     def _promised_within(self, start_ms: int, end_ms: int) -> list[Promised]:
         """The promises for moments strictly between two others, first start first."""
@@ -279,7 +287,7 @@ class Horizon:
             return True
         before = dict(self.promised)
         self.promised[job.id] = self._promise_of(job, reservation)
-        yielding = sorted((it for it in before.values() if not it.binds(job)), key=lambda it: it.job.rank)
+        yielding = sorted((it for it in before.values() if not self._binds(it, job)), key=lambda it: it.job.rank)
         while not self._rebuild():
             if not yielding:
                 self.promised = before
@@ -296,7 +304,7 @@ class Horizon:
             reservation=reservation,
             rooms=self.now,
             due_ms=max(reservation.start_ms, first_ms),
-            yields=self.policy.yields(job, self.now_ms),
+            hold=self.policy.hold(job, self.now_ms),
         )
 
     def promise_all(self, promises: Iterable[tuple[Job, Reservation]]) -> set[str]:
@@ -343,8 +351,7 @@ class Horizon:
         """The job at its min at a later moment, beside promises; `rooms` are those of the moment without them, when
         those in some rows are `gone`."""
         at_moment = rooms.copy(indexed=True)
-        binding = [it for it in self.promised.values() if it.binds(job)]
-        self._keeper.take_under_way(at_moment, binding, moment_ms, gone)
+        self._keeper.take_under_way(at_moment, self.binding(job), moment_ms, gone)
         span = Span([at_moment, *self._moments(job, moment_ms)])
         tasks = Placer(span).place(job.profile, cluster, job.profile.least_widths)
         span.undo()  # the rooms of other promises may be remembered

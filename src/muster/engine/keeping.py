@@ -20,21 +20,21 @@ from muster.engine.rooms import Rooms
 from muster.engine.stays import Stays
 from muster.model.jobs import NEVER_MS, Job, Reservation, Task, TaskGroup
 from muster.model.names import NameKey
+from muster.model.policy import Hold
 
 
 @dataclass(slots=True, kw_only=True)
 class Promised:
     """A promise, and the rooms at the moment it is due with all promises kept.
 
-    `due_ms`: its start; of a drain whose start is past, the next moment. `yields`: jobs of higher classes may take its
-    nodes.
+    `due_ms`: its start; of a drain whose start is past, the next moment.
     """
 
     job: Job
     reservation: Reservation
     rooms: Rooms
     due_ms: int
-    yields: bool
+    hold: Hold
     sheds: frozenset[str] = frozenset()  # elastic jobs that are to be narrower by then
 
     @property
@@ -51,10 +51,6 @@ class Promised:
     def is_under_way(self, moment_ms: int) -> bool:
         """Whether the promised job will be running at that moment."""
         return self.due_ms <= moment_ms < self.end_ms
-
-    def binds(self, job: Job) -> bool:
-        """Whether the job must leave the promised room alone."""
-        return not self.yields or job.priority_class <= self.job.priority_class
 
     def is_as(self, other: Promised) -> bool:
         """Whether it is the very same promise."""

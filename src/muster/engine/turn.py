@@ -158,9 +158,9 @@ class Turn:
             self._serve_pending(pending, old)
 
     def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
-        """First those that yield to nobody, then by class; of equals, who was admitted first."""
-        yields = self.policy.yields(pending.job, self.now_ms)
-        return (yields, -pending.job.priority_class if yields else 0, pending.line)
+        """First those that hold their nodes most firmly; of equals, who was admitted first."""
+        hold = self.policy.hold(pending.job, self.now_ms)
+        return (not hold.is_for_good, -hold.priority_class, pending.line)
 
     def _serve_pending(self, pending: Pending, old: Reservation | None, *, is_sole: bool = False) -> None:
         """Start the job, or promise it room. If it is the only one with a promise, that may turn out not to hold."""
@@ -358,7 +358,7 @@ class Turn:
 
     def _free_slots(self, job: Job) -> list[str]:
         """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
-        binding = [it for it in self.horizon.promised.values() if it.binds(job)]
+        binding = self.horizon.binding(job)
         promised = [(it.job.profile, it.reservation.cluster) for it in binding]
         if len(promised) >= self.policy.reservations_in_all:
             return []

@@ -73,7 +73,7 @@ def _moving_reservations(
             yield max(start_ms, snapshot.now_ms + 1)
         else:  # from its start on nobody passes by a stated end; later another start is told
             yield snapshot.policy.expected(promised.reservation, snapshot.now_ms).start_ms
-        if promised.yields:
+        if not promised.hold.is_for_good:
             yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.stays.next_stated_end()) is not None:
         yield next_end  # who does not end then has overrun, and promises that counted on it move

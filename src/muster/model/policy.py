@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from muster.model.calendar import Window
 from muster.model.flow import faded
@@ -42,6 +42,14 @@ class WidthRule(Enum):
 
     VIRTUAL_TIME = "virtualTime"
     BENEFIT = "benefit"
+
+
+class Hold(NamedTuple):
+    """How firmly a job holds nodes that are reserved for it: against jobs of no higher class, and against all of them
+    once it has waited for twice as long as makes it aged. Jobs of a firmer hold may take the nodes."""
+
+    is_for_good: bool
+    priority_class: int
 
 
 class Timed(Protocol):
@@ -150,10 +158,10 @@ class Policy:
             score = self.order.score(usage, expected_ms, waited_ms, job.attained)
         return Place(-job.priority_class, -job.priority, score, job.submit_ms, job.number, job.key)
 
-    def yields(self, job: Job, now_ms: int) -> bool:
-        """Whether a reservation of the job leaves its nodes to jobs of higher classes: until it has waited for twice
-        as long as makes it aged."""
-        return now_ms - job.submit_ms < 2 * self.aging_after_ms
+    def hold(self, job: Job, now_ms: int) -> Hold:
+        """How firmly the job holds nodes that are reserved for it."""
+        yields = now_ms - job.submit_ms < 2 * self.aging_after_ms
+        return Hold(not yields, job.priority_class if yields else 0)
 
     def expected(self, reservation: Reservation, now_ms: int) -> Reservation:
         """The reservation as it is told: a guess that proved wrong is doubled until it lies ahead again."""

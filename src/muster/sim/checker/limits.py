@@ -111,4 +111,4 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
 
 
 def _yields_to(world: World, job: Job, other: Job) -> bool:
-    return other.priority_class > job.priority_class and world.policy.yields(job, world.now_ms)
+    return world.policy.hold(other, world.now_ms) > world.policy.hold(job, world.now_ms)
