@@ -49,9 +49,9 @@ class Claims:
         self.now_ms = now_ms
         queue = ledger.queues[head.queue]
         self.entitled = ledger.shares.entitled_to(blocked_by)
-        self.is_below = (
-            queue.started_usage < queue.entitled and queue.started.get(blocked_by) < self.entitled[head.queue]
-        )
+        holds, entitled, ask = queue.started.get(blocked_by), self.entitled[head.queue], head.profile.least
+        self.is_below = queue.started_usage < queue.entitled and holds < entitled
+        self.is_below &= holds == 0 or holds + ask.get(blocked_by) <= entitled
         self._may_take_from: dict[str, bool] = {}
         self._taken: dict[str, Resources] = {}
 
@@ -85,32 +85,23 @@ class Claims:
         """Whether the head's queue may take from another one, before anything is taken."""
         if not self.policy.preempts_for_shares or not self.is_below:
             return False
-        if self.over(queue) <= 0 or self._would_overtake(queue):
-            return False
-        return self._comes_before(queue)
+        return self.over(queue) > 0
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
 
-    def _would_overtake(self, queue: str) -> bool:
-        """Whether the head's queue would hold more of the resource per weight than the other one does now."""
-        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        with_head = mine.started.get(self.resource) + self.head.profile.least.get(self.resource)
-        return with_head * theirs.weight > theirs.started.get(self.resource) * mine.weight
-
-    def _comes_before(self, queue: str) -> bool:
-        """Whether filling would serve the head before the other queue; else that one would only take it back."""
-        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        flow = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head))
-        return flow * theirs.weight <= theirs.started_flow * mine.weight
-
     def allows(self, unit: Unit) -> bool:
-        """Whether its queue keeps its entitled part without this unit too."""
+        """Whether its queue keeps its entitled part without this unit too; or, if this is its only job, would then lack
+        no more than the head's queue does now."""
         if unit.rule is not Rule.FAIR_SHARE:
             return True
-        freed = unit.resources.get(self.resource)
-        return freed > 0 and self.over(unit.run.job.queue) >= freed
+        queue, mine, freed = unit.run.job.queue, self.head.queue, unit.resources.get(self.resource)
+        if freed > 0 and self.over(queue) >= freed:
+            return True
+        is_sole = unit.whole and freed == self.ledger.queues[queue].started.get(self.resource)
+        lacks = self.entitled[mine] - self.ledger.queues[mine].started.get(self.resource)
+        return freed > 0 and is_sole and self.entitled[queue] <= lacks
 
     def take(self, unit: Unit) -> None:
         """Count the unit as gone."""

@@ -55,8 +55,6 @@ def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: It
     hopeful = any(Happening.LIFETIME_ENDED in verdict.reason.until for verdict in waiting)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
-    if ledger.service is None and _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
-        yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     for run in snapshot.running:
         yield run.safe_until_ms
         if run.job.lifetime_ms is not None:
@@ -112,12 +110,6 @@ def _reaching_guesses(policy: Policy, horizon: Horizon) -> Iterator[int]:
 def _next(now_ms: int, step_ms: int) -> int:
     """The next mark after now, of marks so far apart."""
     return now_ms - now_ms % step_ms + step_ms
-
-
-def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
-    """Whether some queue has less than its share, and another one something that may give way."""
-    givers = {name for name, runs in horizon.may_give_way.items() if runs}
-    return any(it.started_usage < it.entitled and givers - {it.name} for it in ledger.queues.values())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:

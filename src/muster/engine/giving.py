@@ -21,11 +21,15 @@ from muster.model.plan import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """A queue that a head may take from: by which rule, and how much of the blocking resource it can spare."""
+    """A queue that a head may take from: by which rule, and how much of the blocking resource it can spare.
+
+    `sole`: what its only job may have of that and go; -1 if it may not.
+    """
 
     queue: str
     rule: Rule
     spare: int = 0
+    sole: int = -1
 
 
 class Candidates:

@@ -59,9 +59,9 @@ def standing_limit_on(job: Job, ledger: Ledger) -> Limit | None:
 def charge_for(job: Job, holding: Holding, ledger: Ledger) -> int:
     """What admitting the job costs its queue's excess budget, in micro-units × ms."""
     usage = ledger.least_usage(job)
-    if not job.lifetime_ms or holding.flow_with(usage) <= holding.nominal:
+    if not job.declared_lifetime_ms or holding.flow_with(usage) <= holding.nominal:
         return 0
-    return job.lifetime_ms * usage
+    return job.declared_lifetime_ms * usage
 
 
 def widths_within_quota(job: Job, ledger: Ledger, *, is_admitted: bool) -> Mapping[str, int]:

@@ -156,7 +156,8 @@ class Search:
         missing = self._missing()
         for line in self._lines:
             reach, candidates = line.reach, line.candidates
-            if reach.rule is Rule.FAIR_SHARE and reach.spare < missing and not candidates.has_whole_nodes:
+            most = max(reach.spare, reach.sole)
+            if reach.rule is Rule.FAIR_SHARE and most < missing and not candidates.has_whole_nodes:
                 continue  # whoever the queue can spare has less, and only a node for oneself leaves more than that
             for place in self._enough(line):
                 if (taken := self._take([int(candidates.rows[place])], [line.unit(place)])) is not None:
@@ -312,7 +313,8 @@ class _Line:
         """Which of them may go, each by itself."""
         if self.reach.rule is not Rule.FAIR_SHARE:
             return self.in_reach
-        return self.in_reach & (self.freed > 0) & (self.freed <= self.reach.spare)
+        may_go: Flags = (self.freed <= self.reach.spare) | (self.freed == self.reach.sole)
+        return self.in_reach & (self.freed > 0) & may_go
 
     def unit(self, place: int) -> Unit:
         """The one in a place, to go whole."""
@@ -323,8 +325,9 @@ class _Line:
         """The places of those that may go, one after the other, as long as the queue can spare them."""
         if not self.legal.any():
             return
-        legal, freed = self.legal.tolist(), self.freed.tolist()
+        legal, freed, sole = self.legal.tolist(), self.freed.tolist(), self.reach.sole
         for place in self.candidates.in_order:
-            if legal[place] and (self.reach.rule is Rule.PRIORITY or freed[place] <= self.spare):
+            is_spared = freed[place] <= self.spare or freed[place] == sole
+            if legal[place] and (self.reach.rule is Rule.PRIORITY or is_spared):
                 self.spare -= freed[place]  # of its own queue it spares nothing
                 yield place

@@ -1,9 +1,9 @@
 """Who must give way so that a blocked head can start (design.md 4.6).
 
 Three rights: a job may take from those who overtook it, its reservation or, if it is a gang, after it had waited for
-very long (ADR 0050); a queue below its entitled share, and below its entitled part of the resource that blocks it, may
-take from queues above theirs that have had more lately; and inside one queue a head may take from strictly lower
-(class, priority).
+very long (ADR 0050); a queue below its entitled share may take what keeps it within its entitled part of the resource
+that blocks the head, from queues above theirs that stay above (whoever takes more has it taken back); and inside one
+queue a head may take from strictly lower (class, priority).
 Only what has outlived its lifetime goes, or tasks above min, which never had one. We look for one eviction
 unit that is enough, the cheapest among equals; failing that, for a set from which none can be left out.
 """
@@ -24,14 +24,11 @@ from muster.engine.columns.queued_jobs import Roll
 from muster.engine.ends import Passed, Rights
 from muster.engine.giving import Reach
 from muster.engine.ledger import Ledger
-from muster.engine.present import Flags
 from muster.engine.stays import Stays
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
 from muster.model.policy import Policy
 from muster.model.resources import Resources
-
-_ABOUT = 1e-9  # far more than floats are wrong by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +99,16 @@ class Claims:
 
     @cached_property
     def is_below(self) -> bool:
-        """Whether the head's queue has less than it is entitled to."""
-        queue = self.ledger.queues[self.head.queue]
-        return queue.started_usage < queue.entitled and queue.started_of(self.resource) < self.entitled[self.head.queue]
+        """Whether the head's queue has less than it is entitled to, and no more with the head; one that holds nothing
+        counts as such, however large its head."""
+        queue, ask = self.ledger.queues[self.head.queue], self.head.profile.least.get(self.resource)
+        holds, entitled = queue.started_of(self.resource), self.entitled[self.head.queue]
+        return queue.started_usage < queue.entitled and holds < entitled and (not holds or holds + ask <= entitled)
+
+    @cached_property
+    def missing(self) -> int:
+        """How much the head's queue lacks of its entitled part."""
+        return self.entitled[self.head.queue] - self.ledger.queues[self.head.queue].started_of(self.resource)
 
     def right_over(self, run: Running) -> Rule | None:
         """By which rule the head could take from this job at all, its age apart."""
@@ -130,12 +134,13 @@ class Claims:
     @cached_property
     def _may_take_from(self) -> set[str]:
         """The queues that the head's queue may take from, before anything is taken."""
-        # the cheapest question first: the last ones need the resource that is short
-        before, names = self._comes_before(), self.ledger.numbered
-        if not self._for_shares or not np.count_nonzero(before) or not self.is_below:
+        queue = self.ledger.queues[self.head.queue]
+        # the cheapest question first: the last one needs the resource that is short
+        if not self._for_shares or queue.started_usage >= queue.entitled or not self.is_below:
             return set()
-        others = np.flatnonzero(before & (self._all_over > 0)).tolist()
-        return {names[number] for number in others if not self._would_overtake(names[number])}
+        others = (self._all_over > 0) & self.ledger.is_queue
+        others[queue.number] = False
+        return {self.ledger.numbered[number] for number in np.flatnonzero(others).tolist()}
 
     @cached_property
     def _all_over(self) -> Ints:
@@ -144,36 +149,22 @@ class Claims:
         over: Ints = -entitled if place is None else self.ledger.columns.started[:, place] - entitled
         return over
 
-    def _comes_before(self) -> Flags:
-        """By number, the queues before which filling would serve the head; any other would only take it back."""
-        queues, books = self.ledger.queues, self.ledger.columns
-        mine = queues[self.head.queue]
-        flow, weight = max(mine.started_flow, mine.started_usage + self.ledger.least_usage(self.head)), mine.weight
-        with_head, theirs = books.weight * float(flow), books.started_flow * float(weight)
-        before: Flags = (with_head <= theirs) & self.ledger.is_queue
-        before[mine.number] = False
-        # Products may need more than 64 bits: those that floats cannot tell apart are compared exactly.
-        for number in np.flatnonzero(np.abs(with_head - theirs) <= _ABOUT * theirs).tolist():
-            if before[number]:
-                before[number] = flow * int(books.weight[number]) <= int(books.started_flow[number]) * weight
-        return before
-
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started_of(self.resource) - self._gone(queue) - self.entitled[queue]
 
-    def _would_overtake(self, queue: str) -> bool:
-        """Whether the head's queue would hold more of the resource per weight than the other one does now."""
-        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
-        with_head = mine.started_of(self.resource) + self.head.profile.least.get(self.resource)
-        return with_head * theirs.weight > theirs.started_of(self.resource) * mine.weight
-
     def allows(self, unit: Unit) -> bool:
-        """Whether its queue keeps its entitled part without this unit too."""
+        """Whether its queue keeps its entitled part without this unit too; or would lack no more than the head's queue
+        does now, if it is the only job of its queue."""
         if unit.rule is not Rule.FAIR_SHARE:
             return True
-        freed = unit.resources.get(self.resource)
-        return freed > 0 and self.over(unit.run.job.queue) >= freed
+        queue, freed = unit.run.job.queue, unit.resources.get(self.resource)
+        return freed > 0 and (self.over(queue) >= freed or (unit.whole and freed == self.sole(queue)))
+
+    def sole(self, queue: str) -> int:
+        """All that a queue holds, if its only job may go though that leaves it less than its entitled part; else -1."""
+        is_little = self.entitled[queue] <= self.missing
+        return self.ledger.queues[queue].started_of(self.resource) if is_little else -1
 
     def take(self, unit: Unit) -> None:
         """Count the unit as gone."""
@@ -210,7 +201,8 @@ class Claims:
         for name in self._may_take_from:
             number = roll.queues[name]
             if givers.many[number]:
-                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=int(self._all_over[number])))
+                spare = int(self._all_over[number])
+                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=spare, sole=self.sole(name)))
         found.sort(key=lambda reach: (-reach.spare, reach.queue))
         own = roll.queues[self.head.queue]
         lowest = (int(givers.lowest_class[own]), int(givers.lowest_priority[own]))

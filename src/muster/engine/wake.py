@@ -26,7 +26,7 @@ def next_wake(
     """The first later moment at which time alone could change what the last round said; None if never."""
     moments = [
         *_ageing(snapshot, ledger, lines),
-        *_lifetimes(snapshot, ledger, horizon, said),
+        *_lifetimes(snapshot, horizon, said),
         *_moving_reservations(snapshot, ledger, horizon, lines, said),
         *_decay(snapshot, ledger, said.limited),
     ]
@@ -51,13 +51,11 @@ def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:
             yield submit_ms + after_ms
 
 
-def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, said: Round) -> Iterator[int]:
-    """A running job outlives its lifetime while someone waits for room, or what its queue used lately fades."""
+def _lifetimes(snapshot: Snapshot, horizon: Horizon, said: Round) -> Iterator[int]:
+    """A running job outlives its lifetime while someone waits for room."""
     hopeful = any(Happening.LIFETIME_ENDED in reason.until for reason in said.reasons)
     if not hopeful or snapshot.policy.preemption is Preemption.OFF:
         return
-    if not ledger.goes_by_service and _may_anyone_take(ledger, horizon) and _is_any_decaying(ledger):
-        yield _next(snapshot.now_ms, snapshot.policy.flow_step_ms)
     yield from horizon.stays.outlived_from()
 
 
@@ -98,18 +96,6 @@ def _moving_reservations(
 def _next(now_ms: int, step_ms: int) -> int:
     """The next mark after now, of marks so far apart."""
     return now_ms - now_ms % step_ms + step_ms
-
-
-def _may_anyone_take(ledger: Ledger, horizon: Horizon) -> bool:
-    """Whether some queue has less than its share, and another one something that may give way."""
-    if not horizon.stays.has_givers:
-        return False
-    gives = horizon.stays.givers.many > 0
-    givers = int(gives.sum())
-    if not givers:
-        return False
-    is_below = ledger.columns.started_usage < ledger.entitled
-    return bool((is_below & (givers > gives[: len(is_below)])).any())
 
 
 def _is_any_decaying(ledger: Ledger) -> bool:

@@ -7,7 +7,7 @@ where a job fits depends on its profile alone (design.md 13).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -138,6 +138,9 @@ class Profile:
 OrderKey = tuple[int, int, int, int, NameKey]
 
 
+_MOST_DOUBLINGS = 6  # of a lifetime: 64 times as long
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One submitted job. Times are milliseconds; a higher class or priority is more urgent.
@@ -145,6 +148,8 @@ class Job:
     `number`: its place among those submitted at one moment, where anyone counted them.
     `attained` is what attempts that ended before their time were given, in micro-units of usage × seconds. It is
     counted only where the order inside queues asks for it, and 0 elsewhere.
+    `lifetime_ms`: from which age of an attempt on it may be evicted for fairness; None: never. It is what was declared,
+    doubled with each such eviction (`doublings`), so that no job is evicted for ever.
     """
 
     id: str
@@ -165,6 +170,7 @@ class Job:
     freezing_ms: int = FREEZING_MS
     held_by: str = ""  # who holds it back until it is released
     attained: int = 0
+    doublings: int = 0
     _key: NameKey | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -188,6 +194,18 @@ class Job:
     def known_ms(self) -> int | None:
         """How long it will run, as far as anyone told us."""
         return self.expected_ms if self.expected_ms is not None else self.time_limit_ms
+
+    @property
+    def declared_lifetime_ms(self) -> int | None:
+        """Its lifetime as declared: what its queue's budget is charged for."""
+        return None if self.lifetime_ms is None else self.lifetime_ms >> self.doublings
+
+    def doubled(self, times: int = 1) -> Job:
+        """The job with its lifetime doubled so many times more, up to a limit; a lifetime of 0 stays 0."""
+        times = min(times, _MOST_DOUBLINGS - self.doublings)
+        if not self.lifetime_ms or not times:
+            return self
+        return replace(self, lifetime_ms=self.lifetime_ms << times, doublings=self.doublings + times)
 
 
 class Task(NamedTuple):

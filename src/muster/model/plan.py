@@ -32,6 +32,11 @@ class Rule(Enum):
     CLASS = "class"
     DRAIN = "drain"
 
+    @property
+    def asks_for_age(self) -> bool:
+        """Whether a lifetime protects from it: then each eviction doubles that lifetime."""
+        return self in (Rule.FAIR_SHARE, Rule.PRIORITY, Rule.RESERVATION)
+
 
 class Evict(NamedTuple):
     """Stop these tasks; `whole` when the job goes back to its queue."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from muster.model import events as ev
 from muster.model.flow import Account
 from muster.model.habit import Habit
-from muster.model.jobs import Pending, Reservation, Running, Task
+from muster.model.jobs import Job, Pending, Reservation, Running, Task
 from muster.model.plan import Rule
 from muster.model.snapshot import QueueState
 from muster.model.width import Serving
@@ -172,8 +172,14 @@ def recall_promise(state: State, thing: Thing) -> None:
 
 
 def evicted_thing(state: State, job_id: str) -> Thing:
-    """To whom a job gave way: none of them may take from it again."""
-    return Thing(kind=EVICTED, name=job_id, body={"by": list(state.preempted_by(job_id))})
+    """To whom a job gave way, none of which may take from it again; and how often that has doubled its lifetime."""
+    body = {"by": list(state.preempted_by(job_id)), "doublings": state.doublings(job_id)}
+    return Thing(kind=EVICTED, name=job_id, body=body)
+
+
+def as_evicted(job: Job, thing: Thing) -> Job:
+    """The job with its lifetime as it was when it last gave way."""
+    return job.doubled(thing.body.get("doublings", 0))
 
 
 def recall_evicted(state: State, thing: Thing) -> None:

@@ -20,7 +20,7 @@ from muster.model.policy import Policy, Preemption
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
-from muster.server.memory import recall_evicted, recall_flow, recall_promise, serving_of
+from muster.server.memory import as_evicted, recall_evicted, recall_flow, recall_promise, serving_of
 from muster.server.writing import tasks_of
 from muster.state.lining import line_up
 from muster.state.run import Listener, Moment, Run
@@ -176,6 +176,8 @@ def restored(policy: Policy, found: Found) -> World:
 
 def _recall(state: State, job: Job, past: Past, gave_way: Mapping[str, Thing]) -> None:
     """A job stands in line again with its past; one that runs is started after that."""
+    if job.id in gave_way:
+        job = as_evicted(job, gave_way[job.id])
     state.apply(ev.JobSubmitted(job=job), max(job.submit_ms, state.now_ms))
     if past.attempts:
         state.apply(ev.JobRecalled(job=job.id, attempts=past.attempts, **past.counts), state.now_ms)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from muster.model import events as ev
 from muster.model.jobs import Job, Task
 from muster.model.plan import Rule
-from muster.model.retries import COUNTED
+from muster.model.retries import COUNTED, PREEMPTED
 from muster.server.leases import ENDED, LEASED, STOPPING, Leases, revision
 from muster.server.memory import attempt_body, evicted_thing
 from muster.server.usage import widened, widths_at_start
@@ -75,6 +75,8 @@ class Written:
             case ev.JobRequeued(job=job, attempt=attempt, cause=cause):
                 self._change(job, state="queued", cluster="", start_ms=None, reason=cause, **self._counts(job))
                 self._stop(job, attempt, cause)
+                if cause == PREEMPTED:
+                    self.things.append(evicted_thing(self._state, job))
             case ev.JobSucceeded(job=job) | ev.JobFailed(job=job) | ev.JobCancelled(job=job):
                 cause = getattr(event, "cause", "")
                 if isinstance(event, ev.JobFailed):

@@ -54,6 +54,7 @@ class State:
         self.dependencies = Dependencies()
         self._evicted: dict[str, int] = {}
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
+        self._preempted_for: dict[str, Rule] = {}  # by which rule the last time, until their attempt is over
         self.protection = Protection()
         self._elastic = Elastic()
         self._measures = Measures(policy.weights)
@@ -164,6 +165,7 @@ class State:
         other.books = self.books.fork(other.roll)
         other.users, other._retried = self.users.fork(), dict(self._retried)
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
+        other._preempted_for = dict(self._preempted_for)
         other.protection = self.protection.fork()
         other._elastic = self._elastic.fork()
         other.dependencies = self.dependencies.fork()
@@ -202,6 +204,7 @@ class State:
             case ev.JobChanged(job=job_id, changes=changes):
                 self._change_job(job_id, replace(self._job(job_id), **changes))
             case ev.JobPreempted(job=job_id, rule=rule, by=by):
+                self._preempted_for[job_id] = rule
                 if rule is not Rule.DRAIN:
                     self._note_preempted(job_id, by)
             case ev.TaskFailed() | ev.SubmittedTo() | ev.CancelledAt():
@@ -275,6 +278,10 @@ class State:
             preemptions=event.preemptions,
         )
         self._retried[event.job] = event.attempts
+
+    def doublings(self, job_id: str) -> int:
+        """How often evictions for fairness have doubled the lifetime of a job that is not over."""
+        return self._job(job_id).doublings
 
     def preempted_by(self, job_id: str) -> tuple[str, ...]:
         """The jobs that this one, which is not over, gave way to."""
@@ -436,7 +443,10 @@ class State:
             job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
         self.jobs.note(event.job, Phase.QUEUED, ended_by=event.cause)
+        rule = self._preempted_for.pop(event.job, None)
         if event.cause == PREEMPTED:
+            if rule is not None and rule.asks_for_age:
+                job = job.doubled()
             self._evicted = {job_id: at_ms for job_id, at_ms in self._evicted.items() if at_ms == self.now_ms}
             self._evicted[event.job] = self.now_ms
         self._enqueue(job)
@@ -457,6 +467,7 @@ class State:
         self.jobs.note(job_id, phase, ended_by=ended_by)
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
+        self._preempted_for.pop(job_id, None)
         self.touch(job.queue, -1)
         for freed in self.dependencies.end(job_id, phase.value):
             if not self.held[freed].held_by:

@@ -19,7 +19,6 @@ from muster.engine.kernels.filling import (
     Rules,
     Shapes,
 )
-from muster.engine.kernels.hunger import is_less
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.offering import bound_of
 from muster.engine.kernels.placing import (
@@ -129,11 +128,14 @@ def let_all_leave(
         asked += end - begin
         if offers.is_uncounted[other] or asked > FEW:
             return YES
-        spare = books.started[other, resource] - care.entitled[other, resource]
+        theirs = books.started[other, resource]
+        spare = theirs - care.entitled[other, resource]
+        missing = care.entitled[queue, resource] - books.started[queue, resource]
+        whole = theirs if care.entitled[other, resource] <= missing else NONE  # of a queue's only job
         for place in range(begin, end):
             if is_in_reach(roll, offers, lane, place, is_own):
                 freed = shapes.least[offers.profile[place], resource]
-                if is_own or 0 < freed <= spare:
+                if is_own or 0 < freed <= spare or freed == whole:
                     first = 0 if place == 0 else offers.last[place - 1]
                     moves = offers.moves[first * TASK : offers.last[place] * TASK]
                     let_leave(ground, moves, offers.until[place], offers.left, care.ceilings)
@@ -150,14 +152,10 @@ def has_right_over(
     """Whether the queue may take from another one for such a job, if it lacks this resource."""
     if not care.is_below[queue]:
         return False
-    mine, theirs = books.started[queue, resource], books.started[other, resource]
-    if mine >= care.entitled[queue, resource] or theirs <= care.entitled[other, resource]:
+    mine, entitled = books.started[queue, resource], care.entitled[queue, resource]
+    if mine >= entitled or (mine > 0 and mine + shapes.least[profile, resource] > entitled):
         return False
-    weight, per = books.weight[queue], books.weight[other]
-    flow = max(books.started_flow[queue], books.started_usage[queue] + shapes.usage[profile])
-    if is_less(flow, weight, books.started_flow[other], per) > 0:
-        return False
-    return is_less(mine + shapes.least[profile, resource], weight, theirs, per) <= 0
+    return bool(books.started[other, resource] > care.entitled[other, resource])
 
 
 @kernel

@@ -174,9 +174,9 @@ class Books:
     def charge_for(self, job: Job) -> int:
         """What admitting the job costs its queue's excess budget (design.md 4.4b)."""
         nominal = self.shares.nominal(self.queues[job.queue].queue)
-        if not job.lifetime_ms or self.flow_with(job) <= nominal:
+        if not job.declared_lifetime_ms or self.flow_with(job) <= nominal:
             return 0
-        return job.lifetime_ms * self.least_usage(job)
+        return job.declared_lifetime_ms * self.least_usage(job)
 
     def admit(self, job: Job, charge: int) -> None:
         """A job is pending: it counts its min."""

@@ -84,14 +84,18 @@ def _has_outlived(run: Running, now_ms: int) -> bool:
 def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) -> Iterator[str]:
     """Fair share, if this resource blocks the head: from queues above their part of it to one below its own.
 
-    The head's queue must also come first in the order of filling, or that would give back what is taken here
-    (docs/adr/0014-victims.md). Entitled shares and flows are read in the plan's favour.
+    The head's queue may not come above its part with the head, unless it holds nothing; nor may others fall below
+    theirs, unless they lose their only job and then lack no more than the head's queue does now
+    (docs/adr/0056-preemption-that-pays.md). Entitled shares are read in the plan's favour.
     """
     shares, mine = books.shares, books.queues[head.queue]
+    most, holds = shares.entitled(head.queue, name)[1], mine.started.get(name)
     if mine.started_usage >= shares.entitled(head.queue)[1]:
         yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled share"
-    if mine.started.get(name) >= shares.entitled(head.queue, name)[1]:
+    if holds >= most:
         yield f"{head.id}: evicts by fair share, but queue {head.queue} has its entitled part of {name}"
+    if holds and holds + head.profile.least.get(name) > most:
+        yield f"{head.id}: evicts by fair share, but with it {head.queue} has more than its entitled part of {name}"
     freed: Counter[str] = Counter()
     for evict in evictions:
         job = books.world.running[evict.job].job
@@ -101,11 +105,9 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
         over = theirs.started.get(name) - shares.entitled(queue, name)[0]
         if over <= 0 or not freed[queue]:
             yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
-        elif over < freed[queue]:
+        is_sole = freed[queue] == theirs.started.get(name) and shares.entitled(queue, name)[0] <= most - holds
+        if over < freed[queue] and not is_sole:
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
-        flow = max(mine.started_flows[0], mine.started_usage + books.least_usage(head))
-        if flow * theirs.queue.weight > theirs.started_flows[1] * mine.queue.weight:
-            yield f"{head.id}: evicts from queue {queue}, which comes first in the order of filling"
 
 
 def _scarce(books: Books, head: Job, cluster: str) -> set[str]:
