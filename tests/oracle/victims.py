@@ -134,6 +134,12 @@ class Claims:
         found.sort(key=lambda unit: (*self.tier(unit), -unit.run.started_ms, unit.whole))
         return found
 
+    def cost(self, unit: Unit) -> tuple[int, int]:
+        """The usage and minutes that are thrown away (none by a task above min), then the usage that ends."""
+        usage = usage_of(unit.run.job.profile, unit.tasks, self.ledger.weights)
+        minutes = (self.now_ms - unit.run.started_ms) // 60_000 if unit.whole else 0
+        return (usage * minutes, usage)
+
     def tier(self, unit: Unit) -> tuple[bool, int, str, int, int]:
         """Whose jobs go first: reservation's overtakers, the queue furthest over, lowest class, lowest priority."""
         job = unit.run.job
@@ -163,7 +169,7 @@ def victims(claims: Claims, units: list[Unit], fits: Fits, most: int, *, only_de
 def _one_that_is_enough(claims: Claims, units: list[Unit], fits: Fits, looks: int) -> list[Unit] | None:
     for _, tier in groupby(units, key=claims.tier):
         legal = [unit for unit in tier if claims.allows(unit)]
-        for unit in sorted(legal, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights)):
+        for unit in sorted(legal, key=claims.cost):
             if not looks:
                 return None
             looks -= 1

@@ -17,6 +17,7 @@ from muster.engine.present import Flags
 from muster.engine.stays import Stays
 from muster.model.jobs import Job
 from muster.model.plan import Rule
+from muster.model.queues import MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Reach:
 
 
 class Candidates:
-    """The attempts of one queue that may give way, by rank and then the cheapest first, newest first.
+    """The attempts of one queue that may give way, by rank and then those first that throw away least; newest first.
 
     `tiers` are those of one rank; attempts with the same number in `same` differ only in their names.
     """
@@ -43,7 +44,8 @@ class Candidates:
         profile, started = stays.column(runs.PROFILE, rows), stays.column(runs.STARTED, rows)
         rank, priority = stays.column(runs.CLASS, rows), stays.column(runs.PRIORITY, rows)
         usage = shapes.usage[profile]
-        order = np.lexsort((-started, usage, priority, rank))
+        lost = usage * ((stays.now_ms - started) // MINUTE_MS)
+        order = np.lexsort((-started, usage, lost, priority, rank))
         self._stays = stays
         self.rows, self.profile = rows[order], profile[order]
         self.rank, self.priority, self.started = rank[order], priority[order], started[order]

@@ -28,6 +28,7 @@ from muster.engine.stays import Stays
 from muster.model.jobs import Job, Running, Task, resources_of, usage_of
 from muster.model.plan import Rule
 from muster.model.policy import Policy
+from muster.model.queues import MINUTE_MS
 from muster.model.resources import Resources
 
 
@@ -236,6 +237,12 @@ class Claims:
         found.sort(key=lambda unit: (*self.tier(unit), -unit.run.started_ms, unit.whole))
         return found
 
+    def cost(self, unit: Unit) -> tuple[int, int]:
+        """The usage and minutes that are thrown away (none by a task above min), then the usage that ends."""
+        usage = usage_of(unit.run.job.profile, unit.tasks, self.ledger.weights)
+        minutes = (self.now_ms - unit.run.started_ms) // MINUTE_MS if unit.whole else 0
+        return (usage * minutes, usage)
+
     def tier(self, unit: Unit) -> tuple[bool, int, str, int, int]:
         """Whose jobs go first: who overtook the head, the queue furthest over, lowest class, lowest priority."""
         job, is_by_share = unit.run.job, unit.rule is Rule.FAIR_SHARE
@@ -274,9 +281,9 @@ def _one_that_helps(claims: Claims, legal: list[Unit], trial: Trial) -> list[Uni
 
 
 def _cheapest_first(claims: Claims, units: list[Unit]) -> Iterator[Unit]:
-    """Units in the order in which they go, the cheapest of equals first."""
+    """Units in the order in which they go, of equals first those that throw away least."""
     for _, tier in groupby(units, key=claims.tier):
-        yield from sorted(tier, key=lambda unit: usage_of(unit.run.job.profile, unit.tasks, claims.ledger.weights))
+        yield from sorted(tier, key=claims.cost)
 
 
 def _several(claims: Claims, legal: list[Unit], trial: Trial, most: int) -> list[Unit] | None:
