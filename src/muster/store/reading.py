@@ -132,7 +132,7 @@ def job(connection: sa.Connection, id_: str) -> JobRow | None:
 def jobs(connection: sa.Connection, query: JobQuery, *, after: int | None, limit: int, newest_first: bool) -> JobPage:
     """The next jobs that match, by their place in the order of submission."""
     # Both tables hold the number. Who asks for a state is answered along the index of states.
-    seq = STANDING.c.seq if query.state else JOB.c.seq
+    seq = STANDING.c.seq if query.state or query.states else JOB.c.seq
     asked = _JOBS.where(*_matching(query)).order_by(seq.desc() if newest_first else seq).limit(limit + 1)
     if after is not None:
         asked = asked.where(seq < after if newest_first else seq > after)
@@ -258,6 +258,8 @@ def _matching(query: JobQuery) -> Iterator[sa.ColumnElement[bool]]:
         yield JOB.c.user_name == query.user
     if query.state:
         yield STANDING.c.state == query.state
+    if query.states:
+        yield STANDING.c.state.in_(query.states)
     if query.text:
         searched = (JOB.c.id, JOB.c.client_id, JOB.c.job_set, JOB.c.user_name)
         yield sa.or_(*(column.icontains(query.text, autoescape=True) for column in searched))
