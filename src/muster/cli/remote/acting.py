@@ -182,7 +182,8 @@ def preempt(
 ) -> None:
     """Stop running jobs and put them back into their queues; that costs them no retry.
 
-    For admins and owners of the queue. Prints the job; of several, of a job set or a queue the ids of those that were stopped.
+    For admins and owners of the queue. Prints the job; of several, of a job set or a queue the ids of those that were
+    stopped.
 
     Example: muster preempt train-bprwmkjnxht
 
