@@ -164,6 +164,12 @@ def specs(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Body]:
     return {row.id: _decode(row.spec) for row in connection.execute(asked).all()} if ids else {}
 
 
+def states_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """The state that each of these jobs is in; those that are not there are left out."""
+    asked = sa.select(STANDING.c.job, STANDING.c.state).where(is_among(connection, STANDING.c.job, ids))
+    return {row.job: row.state for row in connection.execute(asked).all()} if ids else {}
+
+
 def leases(connection: sa.Connection, cluster: str, states: Sequence[str]) -> list[LeaseRow]:
     """Leases of a cluster (of all, if empty) in these states (in any, if empty), by job and attempt."""
     asked = _LEASES.order_by(LEASE.c.job, LEASE.c.attempt)

@@ -120,7 +120,8 @@ def cancel_all(desk: Service, who: Who, rows: Sequence[JobRow]) -> list[str]:
     """Cancel these; those that were."""
     alive = [row.id for row in rows if row.end_ms is None]
     _change(desk, who, "cancel", [ev.JobCancelled(job=name) for name in alive])
-    return [name for name in alive if (row := desk.store.job(name)) is not None and row.state == "cancelled"]
+    now = desk.store.states_of(alive)
+    return [name for name in alive if now.get(name) == "cancelled"]
 
 
 def _alive(query: JobQuery) -> JobQuery:
