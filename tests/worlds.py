@@ -290,6 +290,7 @@ class Knobs:
     placement: tuple[PlacementRule, ...] = (PlacementRule.TIGHTEST,)
     pools: Literal["on", "off"] = "off"  # whether there are pools, which come, change and go
     width: Literal["on", "off"] = "off"  # whether elastic jobs grow and shrink, and room is withheld
+    needs: Literal["on", "off"] = "off"  # whether some jobs need what not every cluster honours
     benefit: Literal["on", "off"] = "off"  # whether widths go by benefit
     moves: Literal["on", "off"] = "off"  # whether jobs move between clusters
     orders: str = "off"  # inside queues, other than by arrival
@@ -342,6 +343,7 @@ ALONE = replace(  # one machine, as the logs of supercomputers have it
     reservations=(1,),
     depths=(100, 100, 100, 1, 2),
 )
+NEEDS = replace(EVERYTHING, needs="on")
 WIDTHS = replace(EVERYTHING, width="on")
 BENEFITS = replace(WIDTHS, benefit="on")
 MOVES = replace(EVERYTHING, moves="on")
@@ -394,7 +396,8 @@ def scenario_of(
     """The world that these numbers stand for."""
     allowed = knobs.swarm(_chance("knobs", seed))
     fleet = [
-        Cluster(name=name, preference=_chance(name, seed).choice([50, 50, 80])) for name in ("east", "west")[:clusters]
+        Cluster(name=name, preference=_chance(name, seed).choice([50, 50, 80]), honours=_honours(allowed, name, seed))
+        for name in ("east", "west")[:clusters]
     ]
     machines = [
         _node(allowed, _chance("node", each), fleet[number % clusters].name, f"n-{number}")
@@ -527,6 +530,12 @@ def _pools(chance: Random) -> Iterator[Pool]:
             yield pool
 
 
+def _honours(knobs: Knobs, name: str, seed: int) -> tuple[str, ...]:
+    """What not every cluster can do, and this one can."""
+    some: list[tuple[str, ...]] = [(), ("objects",), ("objects", "podTemplate")]
+    return _chance(f"{name} honours", seed).choice(some) if knobs.needs == "on" else ()
+
+
 def _of_pools(chance: Random, node: str) -> tuple[ev.Event, ev.Event | None]:
     """What may happen to pools and to nodes in them, and perhaps its undoing."""
     name = chance.choice((*_POOLS, DEFAULT_POOL))
@@ -597,7 +606,11 @@ def _entry(
         id=name,
         queue=chance.choice(queues).name,
         profile=Profile(
-            groups=_groups(knobs, chance), clusters=candidates, pool=pool, may_preempt=name_mark(name) % 5 > 0
+            groups=_groups(knobs, chance),
+            clusters=candidates,
+            pool=pool,
+            may_preempt=name_mark(name) % 5 > 0,
+            needs=("objects",) if knobs.needs == "on" and name_mark(name) % 3 == 0 else (),
         ),
         submit_ms=_seconds(chance, *_MOMENTS) if knobs.late else 0,
         expected_ms=expected_ms,

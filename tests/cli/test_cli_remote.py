@@ -320,6 +320,73 @@ def test_a_waiting_job_is_shown_and_explained(muster: Muster) -> None:
     assert (done.stdout, "over already" in done.stderr) == ("", True)
 
 
+def test_a_job_set_and_a_queue_are_operated_at_once(muster: Muster) -> None:
+    muster("queue", "set", "crowd", "--owner", "ana", "--owner", "bo", "--label", "team=x")
+    jobs = submitted(
+        muster, "--queue", "crowd", "--cpu", "1000", "--name", "c", "--array", "0-2", "--job-set", "c", "--", "x"
+    )
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "crowd")
+    assert (queue["owners"], queue["labels"]) == (["ana", "bo"], {"team": "x"})
+
+    assert sorted(muster("hold", "--queue", "crowd", "--all").stdout.split()) == sorted(jobs)
+    done = muster("hold", "--queue", "crowd", "--all")
+    assert (done.stdout, "nothing to hold" in done.stderr) == ("", True)
+    assert sorted(muster("release", "--job-set", "c").stdout.split()) == sorted(jobs)
+    changed = muster("reprioritise", "--job-set", "c", "--queue", "crowd", "--state", "queued", "--priority", "4")
+    assert sorted(changed.stdout.split()) == sorted(jobs)
+    muster("reprioritise", jobs[0], "--level", "Production", "--freezing-window", "10m")
+    job = told(muster, "job", jobs[0])
+    assert (job["priority"], job["level"], job["freezingWindow"]) == (4, "Production", 600)
+    assert muster("preempt", "--queue", "crowd", "--all").stdout == ""
+    refused = muster("queue", "remove", "crowd", exit_code=1).stderr
+    assert "3 jobs that are not over" in refused
+    muster("queue", "remove", "crowd", "--cancel")
+    assert "crowd" not in [queue["name"] for queue in told(muster, "queues")]
+    assert told(muster, "job", jobs[0])["state"] == "cancelled"
+
+
+def test_owners_and_labels_are_kept_until_they_are_said_anew(muster: Muster) -> None:
+    muster("queue", "set", "owned", "--owner", "ana", "--label", "team=x", "--label", "site=y")
+    muster("queue", "set", "owned", "--weight", "2", "--label", "team=z")
+    wide = muster("queues", "-o", "wide").stdout
+    assert "ana" in wide
+    assert "team=z" in wide
+    muster("queue", "set", "owned", "--owner", "off", "--no-labels")
+    queue = next(queue for queue in told(muster, "queues") if queue["name"] == "owned")
+    assert (queue["weight"], queue["owners"], queue["labels"]) == (2.0, [], {})
+
+
+def test_budgets_are_set_listed_and_removed(muster: Muster) -> None:
+    (job,) = submitted(muster, "--queue", "a", "--cpu", "1000", "--name", "guarded", "--", "x")
+    assert muster("budget", "set", job, "--min-available", "1").stdout.split()[-4:] == [job, "a", "main", "1"]
+    assert told(muster, "budgets") == [{"job": job, "queue": "a", "group": "main", "minAvailable": 1}]
+    assert "from 0 to 1" in muster("budget", "set", job, "--min-available", "2", exit_code=2).stderr
+    muster("budget", "remove", job)
+    assert "no budgets" in muster("budgets").stderr + muster("budgets").stdout
+    muster("cancel", job)
+
+
+def test_the_policy_is_set_from_the_command_line_and_a_file(muster: Muster, tmp_path: Path) -> None:
+    windows = tmp_path / "calendar.yaml"
+    windows.write_text(
+        'calendar: [{pool: default, from: "08:00", to: "20:00", withhold: {cpu: 1}}]\n', encoding="utf-8"
+    )
+
+    shown = muster("policy", "set", "--aging-after", "12h", "--over-share", "off", "--calendar", windows).stdout
+    assert "12h (set)" in shown
+    assert "off (set)" in shown
+    assert "cpu=1" in shown
+    policy = told(muster, "policy", "show")
+    assert (policy["agingAfter"], policy["overShare"], len(policy["calendar"])) == (43200, "off", 1)
+    muster("policy", "set", "--aging-after", "default", "--over-share", "default", "--calendar", "default")
+    assert told(muster, "policy", "show")["set"] == []
+    assert "overShare" in muster("policy", "set", "--over-share", "0", exit_code=2).stderr
+    assert "at least one" in muster("policy", "set", exit_code=2).stderr
+    windows.write_text("days: all\n", encoding="utf-8")
+    assert "a list of windows" in muster("policy", "set", "--calendar", windows, exit_code=2).stderr
+    assert "--calendar" in muster("policy", "set", "--calendar", tmp_path / "nosuch", exit_code=2).stderr
+
+
 def test_tables_are_narrow_or_wide(muster: Muster) -> None:
     narrow, wide = (muster("queues", "-o", how).stdout.splitlines()[0].split() for how in ("table", "wide"))
 

@@ -181,6 +181,16 @@ def test_a_change_of_level_is_felt_at_once():
     assert widths(told) == {"a": 3, "b": 5}
 
 
+def test_a_freezing_window_may_be_said_anew_while_the_job_runs():
+    more = {"at": 20, "addNodes": {"cluster": "east", "nodes": nodes(4, name="m")}}
+    events = [more, {"at": 60, "setJob": {"name": "a", "freezingWindow": "30s"}}]
+    jobs = [elastic("a", 1, 8, freezingWindow="1h")]
+
+    told = story(world(nodes=nodes(4), config=OFF, jobs=jobs, events=events, until=600))
+
+    assert changes(told, "a") == [(5, 4), (60, 8)]
+
+
 def test_the_same_level_and_width_is_left_as_it_is():
     told = story(world(nodes=nodes(8), config=OFF, jobs=[elastic("a", 1, 8), elastic("b", 1, 8)], until="4h"))
 

@@ -81,6 +81,8 @@ def never(job: Job, shortage: Shortage, fleet: Fleet) -> Waiting:
         "matching": len(suits),
         "case": _case(shortage, asked > most),
     }
+    if job.profile.needs and name == "clusters":
+        facts |= {"case": "needs", "needs": list(job.profile.needs)}
     return Waiting(reason=Reason.NEVER_FITS, facts=facts)
 
 

@@ -10,7 +10,7 @@ import oracle
 import pytest
 from effort import a_part
 from hypothesis import given
-from worlds import EVERYTHING, EXACT, Knobs, scenarios
+from worlds import EVERYTHING, EXACT, NEEDS, Knobs, scenarios
 
 from muster.model.placement import PlacementRule
 from muster.model.plan import Plan
@@ -56,6 +56,16 @@ def test_property_compiled_kernels_decide_as_the_oracle_does(knobs: Knobs) -> No
 @given(scenarios(EVERYTHING))
 def test_property_the_engine_decides_as_the_oracle_does(scenario: Scenario) -> None:
     assert_same_plans(scenario)
+
+
+@pytest.mark.parametrize("kernels", ["plain", "compiled"])
+def test_property_so_it_is_where_not_every_cluster_honours_what_jobs_need(kernels: str) -> None:
+    @given(scenarios(NEEDS))
+    def decides(scenario: Scenario) -> None:
+        assert_same_plans(scenario)
+
+    with mock.patch.dict("os.environ", MUSTER_KERNELS=kernels):
+        decides()
 
 
 @pytest.mark.parametrize("kernels", ["plain", "compiled"])

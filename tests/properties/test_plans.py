@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import given
-from worlds import EVERYTHING, ONE_RESOURCE, Knobs, scenarios, turns_of
+from worlds import EVERYTHING, NEEDS, ONE_RESOURCE, Knobs, scenarios, turns_of
 
 from muster.engine import plan
 from muster.model.jobs import Running, resources_of
@@ -40,6 +40,18 @@ def test_property_a_plan_has_few_actions_per_job(scenario: Scenario) -> None:
     for snapshot, made in turns_of(scenario):
         jobs = len(verdicts(snapshot, made))
         assert len(made.actions) <= 3 * jobs
+
+
+@given(scenarios(NEEDS))
+def test_property_a_job_runs_only_where_what_it_needs_is_honoured(scenario: Scenario) -> None:
+    honours = {cluster.name: cluster.honours for cluster in scenario.clusters}
+    for snapshot, made in turns_of(scenario):
+        check(snapshot, made)
+        needs = {job.id: job.profile.needs for state in snapshot.queues for job in state.jobs()}
+        needs |= {entry.job.id: entry.job.profile.needs for entry in snapshot.pending}
+        for action in made.actions:
+            if isinstance(action, Start):
+                assert set(needs[action.job]) <= set(honours[action.cluster])
 
 
 # --- verdicts -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import muster
 from muster.model.errors import InvalidValue
-from muster.sdk import asking
+from muster.sdk import asking, operating
 from muster.sdk.errors import ApiError, Expired, NotFound, ServerUnreachable, Unauthorized, error_of
 from muster.sdk.polling import Polling
 from muster.sdk.retrying import Patience
@@ -50,12 +50,23 @@ def test_a_name_is_one_step_of_a_path_whatever_is_in_it(name: str) -> None:
         pytest.param(lambda: asking.submit({"cpu": float}), "body", id="a job that is no JSON"),
         pytest.param(lambda: asking.submit({}, key="a b\n"), "key", id="a key that no header can carry"),
         pytest.param(lambda: asking.submit({}, key=""), "key", id="a key of nothing"),
-        pytest.param(lambda: asking.cancel(), "jobs", id="cancelling nothing"),
-        pytest.param(lambda: asking.cancel(["a"], job_set="s"), "jobs", id="cancelling jobs and a job set"),
+        pytest.param(lambda: operating.act("cancel", [], {}), "jobs", id="cancelling nothing"),
+        pytest.param(
+            lambda: operating.act("cancel", ["a"], {"job_set": "s"}), "jobs", id="cancelling jobs and a job set"
+        ),
         pytest.param(lambda: asking.jobs(limit=0), "limit", id="a page of nothing"),
         pytest.param(lambda: asking.jobs(limit=1001), "limit", id="a page that is too long"),
         pytest.param(lambda: asking.jobs(state="done"), "state", id="a state that there is not"),
-        pytest.param(lambda: asking.reprioritise("a"), "priority", id="a change of nothing"),
+        pytest.param(lambda: operating.changes(), "priority", id="a change of nothing"),
+        pytest.param(lambda: operating.act("hold", [], {"queue": "q"}), "jobs", id="a queue without saying all of it"),
+        pytest.param(
+            lambda: operating.act("hold", [], {"everything": True}), "everything", id="everything of no queue"
+        ),
+        pytest.param(
+            lambda: operating.act("hold", [], {"job_set": "s", "states": ["over"]}),  # type: ignore[list-item]
+            "states",
+            id="a state in which nothing can be done",
+        ),
         pytest.param(lambda: asking.drain("n", grace_s=-1), "grace_s", id="a grace below zero"),
         pytest.param(lambda: asking.whatif(), "jobs", id="a question about nothing"),
         pytest.param(lambda: asking.usage(by="cluster"), "by", id="a report of what nobody counts"),

@@ -121,6 +121,46 @@ def test_a_waiting_job_is_explained_changed_held_and_cancelled(client: Any) -> N
     assert caught.value.status == 409
 
 
+def test_many_jobs_are_held_released_changed_and_cancelled_at_once(client: Any) -> None:
+    client.put_queue("many")
+    ids = {job.id for job in client.submit({**HUGE, "queue": "many", "name": "m", "jobSet": "m", "array": "0-2"})}
+    other = client.submit({**HUGE, "queue": "many", "name": "other"})[0].id
+
+    assert set(client.hold_all(job_set="m", queue="many")) == ids
+    assert set(client.release_all(queue="many", everything=True)) == ids
+    assert set(client.reprioritise_all(job_set="m", states=["queued"], priority=3)) == ids
+    assert client.reprioritise_all([other], level="Offline") == [other]
+    changed = client.reprioritise(other, freezing_window=90.0)
+    assert (changed.id, client.job(other).level, client.job(other).freezing_window) == (other, "Offline", 90.0)
+    assert client.preempt_all(queue="many", everything=True) == []
+    assert set(client.cancel(job_set="m", states=["queued"])) == ids
+    with pytest.raises(muster.ApiError, match="1 jobs that are not over") as caught:
+        client.remove_queue("many")
+    assert caught.value.status == 409
+    client.remove_queue("many", cancel=True)
+    assert client.job(other).state == "cancelled"
+    with pytest.raises(muster.NotFound):
+        client.queue("many")
+
+
+def test_budgets_and_the_policy_are_set_shown_and_taken_back(client: Any) -> None:
+    job = client.submit({**HUGE, "name": "guarded"})[0].id
+
+    assert client.put_budget(job, min_available=1).group == "main"
+    assert [(it.job, it.min_available) for it in client.budgets()] == [(job, 1)]
+    client.remove_budget(job)
+    assert client.budgets() == []
+    client.cancel(job)
+    window = {"pool": "default", "from": "08:00", "to": "20:00", "withhold": {"cpu": 1}}
+    policy = client.change_policy(over_share=2, aging_after="1h", calendar=[window])
+    assert (policy.over_share, policy.aging_after, policy.calendar[0]["pool"]) == (2.0, 3600.0, "default")
+    assert client.change_policy(over_share=None, calendar=None).set == ["agingAfter"]
+    assert client.change_policy(aging_after=None) == client.policy()
+    assert client.policy().set == []
+    with pytest.raises(muster.ApiError, match="overShare"):
+        client.change_policy(over_share=-1)
+
+
 def test_what_would_happen_is_told_and_does_not(client: Any) -> None:
     answer = client.whatif({"name": "mine", "queue": "a", "cpu": 1}, events=[{"cordonQueue": "a"}])
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from muster.agent.protocol import Report
 from muster.model import events as ev
+from muster.model.budgets import Budget
 from muster.model.fleet import Cluster
-from muster.model.jobs import Running
+from muster.model.jobs import Job, Running
 from muster.model.nodes import Node
 from muster.model.policy import FairBy, Policy
 from muster.model.pools import DEFAULT_POOL, Pool
@@ -72,8 +74,54 @@ class Server:
             case "end":
                 self.turn(*self._ends(*said))
             case "cancel":
-                known = sorted(self.service.world.state.waiting())
-                self.turn(News(events=[ev.JobCancelled(job=known[said[0] % len(known)])] if known else []))
+                self.turn(News(events=[ev.JobCancelled(job=name) for name in self._one(said[0])]))
+            case "hold" | "release":
+                changes = {"held_by": "ana" if kind == "hold" else ""}
+                waiting = sorted(self.service.world.state.waiting())
+                names = waiting[said[0] % len(waiting) :][:1] if waiting else []
+                self.turn(News(events=[ev.JobChanged(job=name, changes=changes) for name in names]))
+            case "tune":
+                changes = {"level": said[1], "freezing_ms": said[2]}
+                self.turn(News(events=[ev.JobChanged(job=name, changes=changes) for name in self._one(said[0])]))
+            case "budget":
+                self.turn(News(events=[self._budget(name, said[1]) for name in self._one(said[0])]))
+            case "policy":
+                self._set_policy(said[0])
+            case "remake":
+                self._remake(said[0])
+
+    def _one(self, number: int) -> list[str]:
+        """One of the jobs that are not over, if there is any."""
+        state = self.service.world.state
+        known = sorted({*state.waiting(), *state.running})
+        return known[number % len(known) :][:1] if known else []
+
+    def _budget(self, name: str, least: int | None) -> ev.Event:
+        job = self.service.world.state.find(name)
+        assert job is not None
+        group = job.profile.groups[0].name
+        if least is None:
+            return ev.BudgetGone(job=name, group=group)
+        return ev.BudgetSet(budget=Budget(job=name, group=group, min_available=least))
+
+    def _set_policy(self, said: dict[str, Any]) -> None:
+        """As an operator does: who waits for the turn that writes it down."""
+        turns = self.service.turns
+        operator = Thread(target=self.service.set_policy, args=(ADMIN, said))
+        operator.start()
+        while not turns._news:
+            operator.join(0.001)
+        self.turn()
+        operator.join()
+        self.turn()
+
+    def _remake(self, name: str) -> None:
+        """A queue goes, if it can, and comes back with nothing that it was."""
+        if self.service.world.state.jobs_in(name):
+            return
+        self.turn(News(events=[ev.QueueDeleted(queue=name)], gone=[("queue", name)]))
+        queue = Queue(name=name)
+        self.turn(News(events=[ev.QueueSet(queue=queue)], things=[queue_thing(queue)]))
 
     def running(self) -> list[Running]:
         """The attempts that run."""
@@ -103,8 +151,16 @@ class Server:
             "waiting": sorted(state.waiting()),
             "accounts": {name: (it.account, it.fixed, it.habit) for name, it in self._queues()},
             "stands": {name: (it.stands_since_ms, it.last_start_ms) for name, it in self._queues()},
+            "said": {name: (it.level, it.freezing_ms, it.held_by) for name, it in self._alive()},
+            "budgets": sorted(state.protection.budgets(), key=str),
+            "policy": state.policy,
+            "noted": sorted(self.service.notes.jobs()),
             "holds": {name: (it.started, it.demand, it.charged) for name, it in self._queues()},
         }
+
+    def _alive(self) -> list[tuple[str, Job]]:
+        state = self.service.world.state
+        return [(name, job) for name in (*state.waiting(), *state.running) if (job := state.find(name)) is not None]
 
     def _queues(self) -> list[tuple[str, Any]]:
         return [(it.queue.name, it) for it in self.service.world.state.freeze(self.now_ms).queues]
@@ -160,11 +216,24 @@ REST = st.fixed_dictionaries(
 )
 JOBS = st.builds(lambda shape, rest: shape | rest, SHAPES, REST)
 
+POLICIES: list[dict[str, Any]] = [
+    {"agingAfter": "10s"},
+    {"overShare": "off", "agingAfter": None},
+    {"overShare": 1.5},
+    {"calendar": [{"cluster": "lab", "from": "00:00", "to": "24:00", "withhold": {"cpu": 3}}]},
+    {"calendar": None, "overShare": None},
+]
+
 STEPS = st.one_of(
     st.tuples(st.just("submit"), st.lists(JOBS, min_size=1, max_size=6)),
     st.tuples(st.just("later"), st.sampled_from([500, 5_000, 15_000, 70_000])),
     st.tuples(st.just("end"), st.integers(0, 9), st.sampled_from(["succeeded", "failed", "lost"])),
     st.tuples(st.just("cancel"), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["hold", "release"]), st.integers(0, 9)),
+    st.tuples(st.just("tune"), st.integers(0, 9), st.sampled_from([100, 10_000]), st.sampled_from([0, 7_000])),
+    st.tuples(st.just("budget"), st.integers(0, 9), st.sampled_from([None, 0, 1])),
+    st.tuples(st.just("policy"), st.sampled_from(POLICIES)),
+    st.tuples(st.just("remake"), st.sampled_from("ab")),
 )
 
 
@@ -259,6 +328,8 @@ def test_all_that_is_said_of_a_queue_is_found_again() -> None:
         excess_budget=90 * MICRO * 60_000,
         default_time_limit_ms=7_200_001,
         default_expected_ms=1,
+        owners=("ana", "bo"),
+        labels={"team": "vision"},
     )
 
     assert queue_of(queue_thing(queue)) == queue

@@ -77,6 +77,26 @@ def test_every_turn_of_a_busy_server_is_decided_alike(site: Site) -> None:
     assert "all 1 plans are identical" in replay(site, "--turns", "1").stdout
 
 
+def test_turns_before_and_after_a_change_of_policy_are_decided_alike(site: Site) -> None:
+    site.agent(nodes="2xcpu=8,memory=32Gi", seconds=600)
+    long = {"queue": "a", "cpu": 4, "command": "sleep 600"}
+    runs = site.submit(*({**long, "name": f"long-{index}"} for index in range(6)))
+    site.wait(runs[:2], "running")
+
+    site.ask("PATCH", "/policy", {"overShare": "off", "agingAfter": "1h"})
+    site.wait(runs[:4], "running")
+    window = {"cluster": "lab", "from": "00:00", "to": "24:00", "withhold": {"cpu": 8}}
+    site.ask("PATCH", "/policy", {"calendar": [window], "agingAfter": None})
+    site.ask("POST", "/jobs/change", {"jobs": runs[4:], "level": "Production", "priority": 2})
+    site.ask("PUT", f"/jobs/{runs[0]}/budget", {"minAvailable": 1})
+    site.ask("POST", "/jobs/cancel", {"queue": "a", "all": True})
+    site.ask("DELETE", "/queues/a", status=204)
+
+    told = replay(site, "-o", "json")
+    assert (told["identical"], told["differing"]) == (True, [])
+    assert len(site.ask("GET", "/records")) == 3  # a record has one policy
+
+
 def test_what_a_killed_server_recorded_is_kept_and_the_next_goes_on(site: Site) -> None:
     site.agent(seconds=0.05)
     site.wait(site.submit(*({"name": f"x-{index}", "queue": "a", "cpu": 2} for index in range(20))))

@@ -448,6 +448,11 @@ SCRIPTED = (
             id="priority class",
         ),
         pytest.param(
+            "setJob: {name: t, freezingWindow: 90s}",
+            [(1, JobChanged(job="t", changes={"freezing_ms": 90_000}))],
+            id="freezing window",
+        ),
+        pytest.param(
             "setQueue: {name: A, weight: 3}", [(1, QueueChanged(queue="A", changes={"weight": 3 * MICRO}))], id="weight"
         ),
         pytest.param(

@@ -37,6 +37,8 @@ def filled(store):
         pytest.param({"user": "bob"}, ["c", "b"], id="of a user"),
         pytest.param({"state": "running"}, ["d_50%", "b"], id="in a state"),
         pytest.param({"state": "running", "queue": "q1", "user": "ann"}, ["d_50%"], id="all of it together"),
+        pytest.param({"states": ["queued", "running"], "queue": "q1"}, ["d_50%", "c", "a"], id="in one of some states"),
+        pytest.param({"states": ["pending"]}, [], id="in a state that none is in"),
         pytest.param({"text": "mIn"}, ["d_50%"], id="part of a client id, whatever the case"),
         pytest.param({"text": "_5"}, ["d_50%"], id="an underscore is only that"),
         pytest.param({"text": "%"}, ["d_50%"], id="a percent sign is only that"),
@@ -84,6 +86,11 @@ def test_what_is_written_while_streaming_changes_nothing(store):
 
     assert [first.id, *(job.id for job in stream)] == ids
     assert list(store.unfinished()) == []
+
+
+def test_states_of_jobs_are_looked_up_together(filled):
+    assert filled.states_of(["a", "b", "e", "nobody"]) == {"a": "queued", "b": "running", "e": "succeeded"}
+    assert filled.states_of([]) == {}
 
 
 def test_clients_ids_are_looked_up_together(filled):

@@ -26,6 +26,9 @@ GRACE_S = 30.0
 
 MOST_PIECE = 1 << 18  # bytes of a log that one answer may have
 
+HONOURABLE = ("objects", "podTemplate")
+"""What jobs may need that not every cluster can do: the keys of a job file that say so."""
+
 Stage = Literal["accepted", "running", "ended"]
 Result = Literal["", "succeeded", "failed", "stopped", "lost"]
 
@@ -80,7 +83,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `session`: made up anew whenever the agent starts. `got`: the number of the last answer that reached it, so that
     what an answer that was lost on its way said is said again. With `hello`, `reports` names every attempt it has,
     `nodes` is given, and whatever the server thinks it has beyond that is lost. `pieces` of logs that were asked for.
-    `wait_s`: for how long the server may think.
+    `wait_s`: for how long the server may think. `honours`, with hello: which of HONOURABLE the cluster can do; an agent
+    that says nothing of it does none of that.
     """
 
     session: str
@@ -92,6 +96,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reports: list[Report] = []
     pieces: list[Piece] = []
     wait_s: float = 0.0
+    honours: list[str] = []
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

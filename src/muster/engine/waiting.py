@@ -82,6 +82,8 @@ def never(profile: Profile, shortage: Shortage, fleet: Fleet) -> Waiting:
         "matching": len(suits),
         "case": _case(shortage, asked > most),
     }
+    if profile.needs and name == "clusters":
+        facts |= {"case": "needs", "needs": list(profile.needs)}
     return Waiting(reason=Reason.NEVER_FITS, facts=facts)
 
 

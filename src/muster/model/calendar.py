@@ -1,6 +1,7 @@
 """The capacity calendar: room that is kept free for services at certain times of the week (paddle-trainingjob.md).
 
-Time 0 is Monday 00:00. A window is in force from `ahead_ms` before it opens, so that elastic jobs have shrunk by then.
+Time 0 is Monday 00:00 in scenarios; a server, whose time 0 is another, says when some Monday began. A window is in
+force from `ahead_ms` before it opens, so that elastic jobs have shrunk by then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Window:
     """On these days of the week (0: Monday), from one time of day to another, so much of a cluster is not for us.
 
     With a `pool`, so much of its nodes there; with a pool and no cluster (the empty name), of its nodes anywhere.
-    A window that ends before it begins goes on past midnight.
+    A window that ends before it begins goes on past midnight. `monday_ms`: when a week begins.
     """
 
     cluster: str
@@ -30,6 +31,7 @@ class Window:
     withhold: Resources
     pool: str | None = None
     ahead_ms: int = 0
+    monday_ms: int = 0
 
     def in_force(self, now_ms: int) -> bool:
         """Whether room is withheld now."""
@@ -42,7 +44,7 @@ class Window:
     def _around(self, now_ms: int) -> Iterator[tuple[int, int]]:
         """When the windows of last week, this and the next are in force."""
         length_ms = (self.to_ms - self.from_ms) % DAY_MS or DAY_MS
-        week_ms = now_ms - now_ms % WEEK_MS
+        week_ms = now_ms - (now_ms - self.monday_ms) % WEEK_MS
         for week in (-1, 0, 1):
             for day in sorted(self.days):
                 opens_ms = week_ms + week * WEEK_MS + day * DAY_MS + self.from_ms

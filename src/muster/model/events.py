@@ -137,6 +137,13 @@ class QueueChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDeleted:
+    """A queue without jobs is no more, and neither is what was remembered of it."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserSet:
     """A user's quota was set."""
 
@@ -148,6 +155,14 @@ class BudgetSet:
     """A disruption budget was made or changed."""
 
     budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetGone:
+    """There is no such budget any more. With its job it goes by itself."""
+
+    job: str
+    group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +189,7 @@ class JobSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChanged:
-    """A job was reprioritised (names as in model.jobs.Job)."""
+    """Fields of a job changed (names as in model.jobs.Job), also while it runs."""
 
     job: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -411,8 +426,10 @@ Event = (
     | ForeignGone
     | QueueSet
     | QueueChanged
+    | QueueDeleted
     | UserSet
     | BudgetSet
+    | BudgetGone
     | EvictionLimitSet
     | EvictionLimitGone
     | JobSubmitted

@@ -23,12 +23,18 @@ class Cluster:
     """A set of nodes that a job stays inside of. A silent one gets nothing new.
 
     An opaque one shows no nodes and can only submit, query and cancel: it is in no fleet, jobs are raced over it.
+    `honours`: what jobs may need of it that not every cluster can do (Profile.needs).
     """
 
     name: str
     preference: int = 50
     silent: bool = False
     opaque: bool = False
+    honours: tuple[str, ...] = ()
+
+    def can(self, needs: Iterable[str]) -> bool:
+        """Whether it honours all of these."""
+        return all(need in self.honours for need in needs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +116,7 @@ class Fleet:
         self._matching: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._open: dict[tuple[str, Constraint], tuple[Node, ...]] = {}
         self._domains: dict[str, tuple[Domain, ...]] = {}
-        self._candidates: dict[tuple[tuple[tuple[str, int], ...], bool], tuple[str, ...]] = {}
+        self._candidates: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], bool], tuple[str, ...]] = {}
 
     def scarce(self, resources: Resources) -> list[tuple[str, int]]:
         """Of the resources asked for, those that are limited at all, and how much there is with all nodes empty."""
@@ -119,14 +125,17 @@ class Fleet:
 
     def candidates(self, profile: Profile, *, silent: bool = False) -> tuple[str, ...]:
         """The clusters a job may go to, most preferred first; silent ones only when asked for."""
-        known = self._candidates.get((profile.clusters, silent))
+        key = (profile.clusters, profile.needs, silent)
+        known = self._candidates.get(key)
         if known is None:
-            known = self._candidates[profile.clusters, silent] = self._candidates_of(profile, silent=silent)
+            known = self._candidates[key] = self._candidates_of(profile, silent=silent)
         return known
 
     def _candidates_of(self, profile: Profile, *, silent: bool) -> tuple[str, ...]:
         wanted = dict(profile.clusters) or {name: cluster.preference for name, cluster in self.clusters.items()}
         known = [name for name in wanted if name in self.clusters and (silent or not self.clusters[name].silent)]
+        if profile.needs:
+            known = [name for name in known if self.clusters[name].can(profile.needs)]
         return tuple(sorted(known, key=lambda name: (-wanted[name], name)))
 
     # -- pools -----------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class Profile:
 
     `clusters` are (name, preference 0–100); empty means any cluster, at the cluster's own preference. `pool` is the one
     it names as its own; empty means the default pool. Unless it `may_preempt`, nobody gives way to it.
+    `needs`: what its cluster must honour (Cluster.honours).
     `least` is what all groups ask for together at their min, `most` at their max.
     """
 
@@ -94,6 +95,7 @@ class Profile:
     clusters: tuple[tuple[str, int], ...] = ()
     pool: str = ""
     may_preempt: bool = True
+    needs: tuple[str, ...] = ()
     least: Resources = field(init=False, repr=False, compare=False)
     most: Resources = field(init=False, repr=False, compare=False)
     least_widths: Mapping[str, int] = field(init=False, repr=False, compare=False)
@@ -117,7 +119,7 @@ class Profile:
         object.__setattr__(self, "is_rigid", all(group.min == group.initial for group in self.groups))
         object.__setattr__(self, "asks_gpu", least.get(GPU) > 0)
         object.__setattr__(self, "tasks_min", sum(group.min for group in self.groups))
-        object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool, self.may_preempt)))
+        object.__setattr__(self, "_hash", hash((self.groups, self.clusters, self.pool, self.may_preempt, self.needs)))
 
     def __hash__(self) -> int:
         return self._hash

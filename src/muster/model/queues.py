@@ -14,7 +14,8 @@ MINUTE_MS = 60_000
 class Queue:
     """A line of jobs with a share. Amounts of quotas are base units; the budget is micro-units × ms.
 
-    The defaults are for jobs that are submitted from now on and say nothing of their own.
+    The defaults are for jobs that are submitted from now on and say nothing of their own. `owners` are the names of
+    people who operate it; `labels` are for people and their tools. No turn reads either.
     """
 
     name: str
@@ -24,6 +25,8 @@ class Queue:
     cordoned: bool = False
     default_time_limit_ms: int | None = None
     default_expected_ms: int | None = None
+    owners: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def times_of(self, expected_ms: int | None, time_limit_ms: int | None) -> tuple[int | None, int | None]:
         """The expected run time and the time limit of a job that says these: a limit is never below what it expects."""

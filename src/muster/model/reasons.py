@@ -69,6 +69,7 @@ class Reason(Enum):
             "refused": "fits no cluster, even an empty one: no node is admitted by its {dimension}",
             "topology": "fits no cluster, even an empty one: its {needed} tasks find no nodes close enough",
             "nothing": "fits no cluster, even an empty one: there are no {dimension} for it",
+            "needs": "fits no cluster, even an empty one: none that it may go to honours its {needs}",
         },
     )
     NO_ROOM = (

@@ -1,4 +1,4 @@
-"""Every question that a server answers: what is sent, and how the answer is read.
+"""Every question that a server answers: what is sent, and how the answer is read; more of them are in `operating`.
 
 An `Ask` is a value; whoever carries it out decides how (client, aclient, the command line).
 """
@@ -25,7 +25,7 @@ T = TypeVar("T")
 MOST_IN_A_PAGE = 1000
 MOST_GRACE_S = 30 * 86_400.0
 
-_API = "/api/v1"
+API = "/api/v1"
 _KEY = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
 
 
@@ -63,8 +63,8 @@ def submit(
         raise InvalidValue(key, "a key of 1 to 200 letters, digits, '.', '_', ':', '/' and '-'", "key")
     return Ask(
         method="POST",
-        path=f"{_API}/jobs",
-        body=_json({"jobs": entries}),
+        path=f"{API}/jobs",
+        body=as_json({"jobs": entries}),
         headers={"Idempotency-Key": key or new_key()},
         read=lambda body: read.Submitted.decode(body).jobs,
     )
@@ -90,18 +90,18 @@ def jobs(
         raise InvalidValue(limit, f"from 1 to {MOST_IN_A_PAGE}", "limit")
     if state is not None and state not in shapes.STATES:
         raise InvalidValue(state, f"one of {', '.join(shapes.STATES)}", "state")
-    said = _given(queue=queue, jobSet=job_set, user=user, state=state, text=text, after=after, limit=limit)
-    return Ask(method="GET", path=f"{_API}/jobs", params=said, read=read.Page.decode)
+    said = given(queue=queue, jobSet=job_set, user=user, state=state, text=text, after=after, limit=limit)
+    return Ask(method="GET", path=f"{API}/jobs", params=said, read=read.Page.decode)
 
 
 def job(job_id: str) -> Ask[shapes.JobDetail]:
     """One job, with what it was submitted as."""
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}", read=read.Detail.decode)
+    return Ask(method="GET", path=f"{API}/jobs/{named(job_id, 'job')}", read=read.Detail.decode)
 
 
 def why(job_id: str) -> Ask[shapes.Why]:
     """Why the job is not running, and when it will."""
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/why", read=read.Why.decode)
+    return Ask(method="GET", path=f"{API}/jobs/{named(job_id, 'job')}/why", read=read.Why.decode)
 
 
 def logs(
@@ -114,43 +114,23 @@ def logs(
     follow: bool = False,
 ) -> Ask[shapes.Log]:
     """A piece of what a task of a job wrote; with `follow` the server waits a little for more."""
-    said = _given(task=task, stream=stream, attempt=attempt, offset=offset, follow="true" if follow else None)
-    return Ask(method="GET", path=f"{_API}/jobs/{_named(job_id, 'job')}/logs", params=said, read=read.Log.decode)
-
-
-def cancel(jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> Ask[list[str]]:
-    """Cancel these jobs, or all of a job set (in one queue); the answer is those that were not over already."""
-    names = _several(jobs)
-    if bool(names) == bool(job_set):
-        raise InvalidValue(names, "either jobs or a job set", "jobs")
-    body = {"jobs": names} if names else {"jobSet": job_set, "queue": queue}
-    return Ask(
-        method="POST", path=f"{_API}/jobs/cancel", body=_json(body), read=lambda body: read.Cancelled.decode(body).jobs
-    )
-
-
-def reprioritise(job_id: str, *, priority: int | None = None, priority_class: str | None = None) -> Ask[shapes.Job]:
-    """Change a job's priority inside its queue, or its priority class."""
-    if priority is None and priority_class is None:
-        raise InvalidValue(None, "a priority or a priority class", "priority")
-    said = {"priority": priority, "priorityClass": priority_class}
-    body = _json({name: value for name, value in said.items() if value is not None})
-    return Ask(method="PATCH", path=f"{_API}/jobs/{_named(job_id, 'job')}", body=body, read=read.Job.decode)
+    said = given(task=task, stream=stream, attempt=attempt, offset=offset, follow="true" if follow else None)
+    return Ask(method="GET", path=f"{API}/jobs/{named(job_id, 'job')}/logs", params=said, read=read.Log.decode)
 
 
 def hold(job_id: str) -> Ask[shapes.Job]:
     """Hold a queued job back until it is released."""
-    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/hold", read=read.Job.decode)
+    return Ask(method="POST", path=f"{API}/jobs/{named(job_id, 'job')}/hold", read=read.Job.decode)
 
 
 def release(job_id: str) -> Ask[shapes.Job]:
     """Let a job go that was held back."""
-    return Ask(method="POST", path=f"{_API}/jobs/{_named(job_id, 'job')}/release", read=read.Job.decode)
+    return Ask(method="POST", path=f"{API}/jobs/{named(job_id, 'job')}/release", read=read.Job.decode)
 
 
 def preempt(job_id: str) -> Ask[shapes.Job]:
     """Stop a running job and put it back into its queue. Asked twice, it could stop the next attempt too."""
-    path = f"{_API}/jobs/{_named(job_id, 'job')}/preempt"
+    path = f"{API}/jobs/{named(job_id, 'job')}/preempt"
     return Ask(method="POST", path=path, read=read.Job.decode, is_repeatable=False)
 
 
@@ -161,7 +141,7 @@ def whatif(
     body = {"jobs": [jobs] if isinstance(jobs, Mapping) else list(jobs), "events": list(events)}
     if not body["jobs"] and not body["events"]:
         raise InvalidValue([], "jobs, events or both: what if what?", "jobs")
-    return Ask(method="POST", path=f"{_API}/whatif", body=_json(body), read=read.WhatIf.decode)
+    return Ask(method="POST", path=f"{API}/whatif", body=as_json(body), read=read.WhatIf.decode)
 
 
 # --- queues and machines -------------------------------------------------------------------------
@@ -169,12 +149,12 @@ def whatif(
 
 def queues() -> Ask[list[shapes.Queue]]:
     """All queues that whoever asks may see."""
-    return Ask(method="GET", path=f"{_API}/queues", read=read.Queues.decode)
+    return Ask(method="GET", path=f"{API}/queues", read=read.Queues.decode)
 
 
 def queue(name: str) -> Ask[shapes.Queue]:
     """One queue."""
-    return Ask(method="GET", path=f"{_API}/queues/{_named(name, 'queue')}", read=read.Queue.decode)
+    return Ask(method="GET", path=f"{API}/queues/{named(name, 'queue')}", read=read.Queue.decode)
 
 
 def put_queue(
@@ -186,6 +166,8 @@ def put_queue(
     excess_budget: float | None = None,
     default_time_limit: float | None = None,
     default_expected_runtime: float | None = None,
+    owners: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> Ask[shapes.Queue]:
     """Make a queue, or replace all settings of one. Times are seconds, the budget is usage × minutes; None: none."""
     settings = {
@@ -195,25 +177,27 @@ def put_queue(
         "excessBudget": excess_budget,
         "defaultTimeLimit": default_time_limit,
         "defaultExpectedRuntime": default_expected_runtime,
+        "owners": several(owners),
+        "labels": labels or {},
     }
-    body = _json({key: value for key, value in settings.items() if value is not None})
-    return Ask(method="PUT", path=f"{_API}/queues/{_named(name, 'queue')}", body=body, read=read.Queue.decode)
+    body = as_json({key: value for key, value in settings.items() if value is not None})
+    return Ask(method="PUT", path=f"{API}/queues/{named(name, 'queue')}", body=body, read=read.Queue.decode)
 
 
 def users() -> Ask[list[shapes.User]]:
     """All users with a quota."""
-    return Ask(method="GET", path=f"{_API}/users", read=read.Users.decode)
+    return Ask(method="GET", path=f"{API}/users", read=read.Users.decode)
 
 
 def put_user(name: str, *, quota: Mapping[str, str | int | float] | None = None) -> Ask[shapes.User]:
     """Say what all jobs of a user together may hold."""
-    path = f"{_API}/users/{_named(name, 'user')}"
-    return Ask(method="PUT", path=path, body=_json({"quota": quota or {}}), read=read.User.decode)
+    path = f"{API}/users/{named(name, 'user')}"
+    return Ask(method="PUT", path=path, body=as_json({"quota": quota or {}}), read=read.User.decode)
 
 
 def pools() -> Ask[list[shapes.Pool]]:
     """All pools that someone made."""
-    return Ask(method="GET", path=f"{_API}/pools", read=read.Pools.decode)
+    return Ask(method="GET", path=f"{API}/pools", read=read.Pools.decode)
 
 
 def put_pool(
@@ -231,49 +215,49 @@ def put_pool(
         "disableSharing": disable_sharing,
         "disableBorrowing": disable_borrowing,
         "disablePreemption": disable_preemption,
-        "borrowingPools": _several(borrowing_pools),
+        "borrowingPools": several(borrowing_pools),
     }
-    return Ask(method="PUT", path=f"{_API}/pools/{_named(name, 'pool')}", body=_json(body), read=read.Pool.decode)
+    return Ask(method="PUT", path=f"{API}/pools/{named(name, 'pool')}", body=as_json(body), read=read.Pool.decode)
 
 
 def remove_pool(name: str) -> Ask[None]:
     """Make an end of a pool: its nodes and waiting jobs go where they belong without it."""
-    path = f"{_API}/pools/{_named(name, 'pool')}"
+    path = f"{API}/pools/{named(name, 'pool')}"
     return Ask(method="DELETE", path=path, read=lambda _: None, is_repeatable=False)
 
 
 def clusters() -> Ask[list[shapes.Cluster]]:
     """All clusters."""
-    return Ask(method="GET", path=f"{_API}/clusters", read=read.Clusters.decode)
+    return Ask(method="GET", path=f"{API}/clusters", read=read.Clusters.decode)
 
 
 def lose_cluster(name: str) -> Ask[list[str]]:
     """Declare that a cluster is gone with all that ran there; the answer is the jobs that go back to their queues."""
-    path = f"{_API}/clusters/{_named(name, 'cluster')}/lost"
+    path = f"{API}/clusters/{named(name, 'cluster')}/lost"
     return Ask(method="POST", path=path, read=read.Names.decode, is_repeatable=False)
 
 
 def nodes(*, cluster: str = "") -> Ask[list[shapes.Node]]:
     """All nodes, or those of one cluster."""
-    return Ask(method="GET", path=f"{_API}/nodes", params=_given(cluster=cluster), read=read.Nodes.decode)
+    return Ask(method="GET", path=f"{API}/nodes", params=given(cluster=cluster), read=read.Nodes.decode)
 
 
 def cordon(node: str) -> Ask[shapes.Node]:
     """Let nothing new start on a node."""
-    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/cordon", read=read.Node.decode)
+    return Ask(method="POST", path=f"{API}/nodes/{named(node, 'node')}/cordon", read=read.Node.decode)
 
 
 def drain(node: str, *, grace_s: float = 0.0) -> Ask[shapes.Node]:
     """Let nothing new start on a node, and have what runs there leave it, after so many seconds."""
     if not 0 <= grace_s <= MOST_GRACE_S:
         raise InvalidValue(grace_s, f"from 0 to {MOST_GRACE_S:g} seconds", "grace_s")
-    path = f"{_API}/nodes/{_named(node, 'node')}/drain"
-    return Ask(method="POST", path=path, body=_json({"grace": grace_s}), read=read.Node.decode)
+    path = f"{API}/nodes/{named(node, 'node')}/drain"
+    return Ask(method="POST", path=path, body=as_json({"grace": grace_s}), read=read.Node.decode)
 
 
 def uncordon(node: str) -> Ask[shapes.Node]:
     """Let things start on a node again."""
-    return Ask(method="POST", path=f"{_API}/nodes/{_named(node, 'node')}/uncordon", read=read.Node.decode)
+    return Ask(method="POST", path=f"{API}/nodes/{named(node, 'node')}/uncordon", read=read.Node.decode)
 
 
 # --- for operators -------------------------------------------------------------------------------
@@ -281,64 +265,64 @@ def uncordon(node: str) -> Ask[shapes.Node]:
 
 def status() -> Ask[shapes.Status]:
     """How the server is."""
-    return Ask(method="GET", path=f"{_API}/status", read=read.Status.decode)
+    return Ask(method="GET", path=f"{API}/status", read=read.Status.decode)
 
 
 def change_settings(*, paused: bool | None = None, preemption: str | None = None) -> Ask[shapes.Status]:
     """Pause or resume; let turns evict jobs ("on"), or not ("off"), or only say whom they would ("dry-run")."""
     said = {"paused": paused, "preemption": preemption}
-    body = _json({name: value for name, value in said.items() if value is not None})
-    return Ask(method="PATCH", path=f"{_API}/settings", body=body, read=read.Status.decode)
+    body = as_json({name: value for name, value in said.items() if value is not None})
+    return Ask(method="PATCH", path=f"{API}/settings", body=body, read=read.Status.decode)
 
 
 def turns(*, limit: int = 20) -> Ask[list[shapes.Turn]]:
     """What the last turns decided, the latest first."""
-    return Ask(method="GET", path=f"{_API}/turns", params=_given(limit=limit), read=read.Turns.decode)
+    return Ask(method="GET", path=f"{API}/turns", params=given(limit=limit), read=read.Turns.decode)
 
 
 def turn(number: int) -> Ask[shapes.TurnDetail]:
     """One turn, and why those waited who did."""
-    return Ask(method="GET", path=f"{_API}/turns/{number}", read=read.Turn.decode)
+    return Ask(method="GET", path=f"{API}/turns/{number}", read=read.Turn.decode)
 
 
 def records() -> Ask[list[shapes.Record]]:
     """Recorded turns, the oldest first."""
-    return Ask(method="GET", path=f"{_API}/records", read=read.Records.decode)
+    return Ask(method="GET", path=f"{API}/records", read=read.Records.decode)
 
 
 def record(name: str) -> Ask[bytes]:
     """One record, as `muster replay FILE` reads it."""
-    return Ask(method="GET", path=f"{_API}/records/{_named(name, 'record')}", read=bytes)
+    return Ask(method="GET", path=f"{API}/records/{named(name, 'record')}", read=bytes)
 
 
 def audit(*, limit: int = 100) -> Ask[list[dict[str, Any]]]:
     """Who changed what, the latest first."""
-    return Ask(method="GET", path=f"{_API}/audit", params=_given(limit=limit), read=read.Audit.decode)
+    return Ask(method="GET", path=f"{API}/audit", params=given(limit=limit), read=read.Audit.decode)
 
 
 def usage(*, by: shapes.By = "queue", since: str = "30d") -> Ask[shapes.UsageReport]:
     """What each queue or user had, for so long until now."""
     if by not in shapes.BY:
         raise InvalidValue(by, f"one of {', '.join(shapes.BY)}", "by")
-    return Ask(method="GET", path=f"{_API}/usage", params=(("by", by), ("since", since)), read=read.Usage.decode)
+    return Ask(method="GET", path=f"{API}/usage", params=(("by", by), ("since", since)), read=read.Usage.decode)
 
 
 def tokens() -> Ask[list[shapes.Token]]:
     """Everyone who may come in."""
-    return Ask(method="GET", path=f"{_API}/tokens", read=read.Tokens.decode)
+    return Ask(method="GET", path=f"{API}/tokens", read=read.Tokens.decode)
 
 
 def make_token(
     name: str, *, admin: bool = False, queues: Mapping[str, Sequence[str]] | None = None, cluster: str = ""
 ) -> Ask[shapes.NewToken]:
     """Make a token. The answer is the only one that shows it, so a lost one is not asked for again."""
-    body = _json({"name": name, "admin": admin, "queues": queues or {}, "cluster": cluster})
-    return Ask(method="POST", path=f"{_API}/tokens", body=body, read=read.NewToken.decode, is_repeatable=False)
+    body = as_json({"name": name, "admin": admin, "queues": queues or {}, "cluster": cluster})
+    return Ask(method="POST", path=f"{API}/tokens", body=body, read=read.NewToken.decode, is_repeatable=False)
 
 
 def remove_token(token_id: str) -> Ask[None]:
     """Take a token back."""
-    path = f"{_API}/tokens/{_named(token_id, 'token')}"
+    path = f"{API}/tokens/{named(token_id, 'token')}"
     return Ask(method="DELETE", path=path, read=lambda _: None, is_repeatable=False)
 
 
@@ -346,32 +330,34 @@ def events(
     *, after: int | None = None, queue: str = "", job_set: str = "", job: str = "", follow: bool = True
 ) -> Ask[None]:
     """Events as a stream, which `muster.sdk.events` reads; without `after`, from now on."""
-    said = _given(queue=queue, jobSet=job_set, job=job, after=after, follow="true" if follow else "false")
+    said = given(queue=queue, jobSet=job_set, job=job, after=after, follow="true" if follow else "false")
     headers = {"Accept": "text/event-stream"}
-    return Ask(method="GET", path=f"{_API}/events", params=said, headers=headers, read=lambda _: None)
+    return Ask(method="GET", path=f"{API}/events", params=said, headers=headers, read=lambda _: None)
 
 
 # --- what is sent --------------------------------------------------------------------------------
 
 
-def _json(body: Any) -> bytes:
+def as_json(body: Any) -> bytes:
+    """What is sent."""
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, RecursionError) as err:
         raise InvalidValue(body, f"what JSON can say: {err}", "body") from None
 
 
-def _given(**params: str | int | None) -> tuple[tuple[str, str], ...]:
+def given(**params: str | int | None) -> tuple[tuple[str, str], ...]:
+    """The parameters that say something."""
     return tuple((name, str(value)) for name, value in params.items() if value not in (None, ""))
 
 
-def _named(name: str, what: str) -> str:
+def named(name: str, what: str) -> str:
     """A name as one step of a path, whatever is in it."""
     if not name:
         raise InvalidValue(name, f"the name of a {what}", what)
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
-def _several(given: Iterable[str]) -> list[str]:
+def several(given: Iterable[str]) -> list[str]:
     """One name is as good as a list of one."""
     return [given] if isinstance(given, str) else list(given)

@@ -6,15 +6,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import httpx2
 
-from muster.sdk import asking, shapes
+from muster.sdk import asking, operating, shapes
 from muster.sdk.asking import Ask
 from muster.sdk.contexts import Context, Said, is_local, meant
 from muster.sdk.errors import error_of
 from muster.sdk.events import SILENT_FOR_S, Following
+from muster.sdk.operating import KEEP, Selected
 from muster.sdk.polling import Polling
 from muster.sdk.retrying import FIRST_PAUSE_S, Again, BrokenOff, Patience
 
@@ -183,15 +184,52 @@ class Client:
                 return
             offset, attempt = piece.next, piece.attempt or None
 
-    def cancel(self, jobs: Iterable[str] = (), *, job_set: str = "", queue: str = "") -> list[str]:
-        """Cancel these jobs, or all of a job set (in one queue); returns those that were not over already."""
-        return self.do(asking.cancel(jobs, job_set=job_set, queue=queue))
+    def cancel(self, jobs: Iterable[str] = (), **which: Unpack[Selected]) -> list[str]:
+        """Cancel these jobs, or all of a job set or a queue; returns those that were not over already."""
+        return self.do(operating.act("cancel", jobs, which))
 
     def reprioritise(
-        self, job_id: str, *, priority: int | None = None, priority_class: str | None = None
+        self,
+        job_id: str,
+        *,
+        priority: int | None = None,
+        priority_class: str | None = None,
+        level: str | None = None,
+        freezing_window: float | None = None,
     ) -> shapes.Job:
-        """Change a job's priority inside its queue, or its priority class."""
-        return self.do(asking.reprioritise(job_id, priority=priority, priority_class=priority_class))
+        """Change a job, also while it runs: its priority inside its queue, priority class, level, freezing window."""
+        changes = operating.changes(
+            priority=priority, priority_class=priority_class, level=level, freezing_window=freezing_window
+        )
+        return self.do(operating.change(job_id, changes))
+
+    def reprioritise_all(
+        self,
+        jobs: Iterable[str] = (),
+        *,
+        priority: int | None = None,
+        priority_class: str | None = None,
+        level: str | None = None,
+        freezing_window: float | None = None,
+        **which: Unpack[Selected],
+    ) -> list[str]:
+        """The same of many jobs; returns those that were changed."""
+        changes = operating.changes(
+            priority=priority, priority_class=priority_class, level=level, freezing_window=freezing_window
+        )
+        return self.do(operating.act("change", jobs, which, changes))
+
+    def hold_all(self, jobs: Iterable[str] = (), **which: Unpack[Selected]) -> list[str]:
+        """Hold the queued ones of these jobs back until they are released; returns those."""
+        return self.do(operating.act("hold", jobs, which))
+
+    def release_all(self, jobs: Iterable[str] = (), **which: Unpack[Selected]) -> list[str]:
+        """Let those of these jobs go that were held back; returns those."""
+        return self.do(operating.act("release", jobs, which))
+
+    def preempt_all(self, jobs: Iterable[str] = (), **which: Unpack[Selected]) -> list[str]:
+        """Stop the running ones of these jobs and put them back into their queues; returns those."""
+        return self.do(operating.act("preempt", jobs, which))
 
     def hold(self, job_id: str) -> shapes.Job:
         """Hold a queued job back until it is released."""
@@ -238,6 +276,8 @@ class Client:
         excess_budget: float | None = None,
         default_time_limit: float | None = None,
         default_expected_runtime: float | None = None,
+        owners: Iterable[str] = (),
+        labels: Mapping[str, str] | None = None,
     ) -> shapes.Queue:
         """Make a queue, or replace all settings of one. Times in seconds, the budget in usage × minutes; None: none."""
         ask = asking.put_queue(
@@ -248,8 +288,26 @@ class Client:
             excess_budget=excess_budget,
             default_time_limit=default_time_limit,
             default_expected_runtime=default_expected_runtime,
+            owners=owners,
+            labels=labels,
         )
         return self.do(ask)
+
+    def remove_queue(self, name: str, *, cancel: bool = False) -> None:
+        """Make an end of a queue without jobs that are not over; `cancel`: they are cancelled first."""
+        self.do(operating.remove_queue(name, cancel=cancel))
+
+    def budgets(self) -> list[shapes.Budget]:
+        """All disruption budgets of jobs that you may see."""
+        return self.do(operating.budgets())
+
+    def put_budget(self, job_id: str, *, min_available: int, group: str = "") -> shapes.Budget:
+        """Say how many tasks of a job's group are to stay; a job of one group need not name it."""
+        return self.do(operating.put_budget(job_id, min_available=min_available, group=group))
+
+    def remove_budget(self, job_id: str, *, group: str = "") -> None:
+        """Take a disruption budget away."""
+        self.do(operating.remove_budget(job_id, group=group))
 
     def users(self) -> list[shapes.User]:
         """All users with a quota."""
@@ -326,6 +384,24 @@ class Client:
     def change_settings(self, *, paused: bool | None = None, preemption: str | None = None) -> shapes.Status:
         """Pause or resume; let turns evict jobs ("on"), or not ("off"), or only say whom they would ("dry-run")."""
         return self.do(asking.change_settings(paused=paused, preemption=preemption))
+
+    def policy(self) -> shapes.Policy:
+        """The numbers of the rules, as turns go by them."""
+        return self.do(operating.policy())
+
+    def change_policy(
+        self,
+        *,
+        aging_after: str | float | None = KEEP,
+        over_share: str | float | None = KEEP,
+        cores_per_gpu: str | float | None = KEEP,
+        calendar: Sequence[Mapping[str, Any]] | None = KEEP,
+    ) -> shapes.Policy:
+        """Set numbers of the rules, as scenario files write them; None takes back what was set."""
+        ask = operating.change_policy(
+            aging_after=aging_after, over_share=over_share, cores_per_gpu=cores_per_gpu, calendar=calendar
+        )
+        return self.do(ask)
 
     def turns(self, *, limit: int = 20) -> list[shapes.Turn]:
         """What the last turns decided, the latest first."""

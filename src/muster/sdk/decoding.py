@@ -15,14 +15,14 @@ class SubmitAnswer(shapes.Answer, frozen=True, kw_only=True):
     jobs: list[shapes.Submitted]
 
 
-class CancelAnswer(shapes.Answer, frozen=True, kw_only=True):
-    """The answer to a cancellation."""
+class ChosenAnswer(shapes.Answer, frozen=True, kw_only=True):
+    """The jobs to which something was done."""
 
     jobs: list[str]
 
 
 Submitted = msgspec.json.Decoder(SubmitAnswer)
-Cancelled = msgspec.json.Decoder(CancelAnswer)
+Chosen = msgspec.json.Decoder(ChosenAnswer)
 Page = msgspec.json.Decoder(shapes.JobPage)
 Job = msgspec.json.Decoder(shapes.Job)
 Detail = msgspec.json.Decoder(shapes.JobDetail)
@@ -31,6 +31,9 @@ Why = msgspec.json.Decoder(shapes.Why)
 WhatIf = msgspec.json.Decoder(shapes.WhatIf)
 Queue = msgspec.json.Decoder(shapes.Queue)
 Queues = msgspec.json.Decoder(list[shapes.Queue])
+Budget = msgspec.json.Decoder(shapes.Budget)
+Budgets = msgspec.json.Decoder(list[shapes.Budget])
+Policy = msgspec.json.Decoder(shapes.Policy)
 User = msgspec.json.Decoder(shapes.User)
 Users = msgspec.json.Decoder(list[shapes.User])
 Pool = msgspec.json.Decoder(shapes.Pool)

@@ -17,6 +17,8 @@ Until = Literal["running", "over"]
 
 BY: tuple[By, ...] = ("queue", "user")
 STATES: tuple[JobState, ...] = ("queued", "pending", "running", "succeeded", "failed", "cancelled")
+Unfinished = Literal["queued", "pending", "running"]
+ALIVE: tuple[Unfinished, ...] = ("queued", "pending", "running")
 OVER = frozenset({"succeeded", "failed", "cancelled"})
 
 
@@ -72,10 +74,15 @@ class Lease(Answer, frozen=True, kw_only=True):
 
 
 class JobDetail(Job, frozen=True, kw_only=True):
-    """A job with what it was submitted as, and its attempts that are not over."""
+    """A job with what it was submitted as, and its attempts that are not over.
+
+    Its level and freezing window (in seconds) as they are now, while it is not over.
+    """
 
     spec: dict[str, Any]
     leases: list[Lease] = []
+    level: str | None = None
+    freezing_window: float | None = None
 
 
 class JobPage(Answer, frozen=True, kw_only=True):
@@ -121,6 +128,8 @@ class Queue(Answer, frozen=True, kw_only=True):
     excess_budget: float | None = None
     default_time_limit: float | None = None
     default_expected_runtime: float | None = None
+    owners: list[str] = []
+    labels: dict[str, str] = {}
     jobs: dict[str, int] = {}
     holds: dict[str, str] = {}
     share: float = 0.0
@@ -128,13 +137,17 @@ class Queue(Answer, frozen=True, kw_only=True):
 
 
 class Cluster(Answer, frozen=True, kw_only=True):
-    """A cluster. `silent`: nothing was heard of its agent for a while."""
+    """A cluster. `silent`: nothing was heard of its agent for a while.
+
+    `honours`: keys of job files that not every cluster can do, and this one can.
+    """
 
     name: str
     preference: int
     silent: bool
     heard: float | None = None
     nodes: int = 0
+    honours: list[str] = []
 
 
 class Drain(Answer, frozen=True, kw_only=True):
@@ -181,6 +194,25 @@ class User(Answer, frozen=True, kw_only=True):
 
     name: str
     quota: dict[str, str | int | float] = {}
+
+
+class Budget(Answer, frozen=True, kw_only=True):
+    """A disruption budget: at least so many tasks of a group are to stay while the job runs."""
+
+    job: str
+    queue: str = ""
+    group: str
+    min_available: int
+
+
+class Policy(Answer, frozen=True, kw_only=True):
+    """The numbers of the rules, as turns go by them; ageing in seconds. `set`: those that operators have set."""
+
+    aging_after: float
+    over_share: float | str
+    cores_per_gpu: float
+    calendar: list[dict[str, Any]] = []
+    set: list[str] = []
 
 
 class Turn(Answer, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from muster.engine.columns.bulk import Crowd
 from muster.model.fleet import Cluster
 from muster.model.labels import Taint
 from muster.model.nodes import Node
-from muster.model.policy import SECOND_MS, Policy
+from muster.model.policy import SECOND_MS
 from muster.model.pools import Pool, as_pool, called
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_amount
@@ -18,6 +18,7 @@ from muster.model.width import LEVELS
 from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
 from muster.server.memory import EVICTED, FLOW, PROMISE
+from muster.server.notes import BUDGET, budget_of
 from muster.server.unfinished import Unfinished, reader_of_kept
 from muster.server.world import Found, Recalled
 from muster.store.rows import Thing
@@ -27,6 +28,7 @@ CLASSES: Mapping[str, int] = {"default": 0, "high": 1000, "low": -1000}
 """The priority classes that jobs may name where nobody made others."""
 
 SETTING, CLASS = "setting", "priorityClass"
+POLICY = "policy"  # the setting with what operators have set of it
 
 
 def queue_thing(queue: Queue) -> Thing:
@@ -39,6 +41,10 @@ def queue_thing(queue: Queue) -> Thing:
         body["defaultTimeLimit"] = queue.default_time_limit_ms / SECOND_MS
     if queue.default_expected_ms is not None:
         body["defaultExpectedRuntime"] = queue.default_expected_ms / SECOND_MS
+    if queue.owners:
+        body["owners"] = list(queue.owners)
+    if queue.labels:
+        body["labels"] = dict(queue.labels)
     return Thing(kind="queue", name=queue.name, body=body)
 
 
@@ -54,6 +60,8 @@ def queue_of(thing: Thing) -> Queue:
         excess_budget=_scaled(body.get("excessBudget"), MICRO * MINUTE_MS),
         default_time_limit_ms=_scaled(body.get("defaultTimeLimit"), SECOND_MS),
         default_expected_ms=_scaled(body.get("defaultExpectedRuntime"), SECOND_MS),
+        owners=tuple(body.get("owners", ())),
+        labels=dict(body.get("labels", {})),
     )
 
 
@@ -63,12 +71,16 @@ def _scaled(number: float | None, unit: int) -> int | None:
 
 def cluster_thing(cluster: Cluster) -> Thing:
     """A cluster as the store keeps it."""
-    return Thing(kind="cluster", name=cluster.name, body={"preference": cluster.preference})
+    body: dict[str, Any] = {"preference": cluster.preference}
+    if cluster.honours:
+        body["honours"] = list(cluster.honours)
+    return Thing(kind="cluster", name=cluster.name, body=body)
 
 
 def cluster_of(thing: Thing) -> Cluster:
     """The cluster that the store keeps: silent until its agent calls in."""
-    return Cluster(name=thing.name, preference=thing.body["preference"], silent=True)
+    honours = tuple(thing.body.get("honours", ()))
+    return Cluster(name=thing.name, preference=thing.body["preference"], silent=True, honours=honours)
 
 
 def node_thing(node: Node) -> Thing:
@@ -158,7 +170,9 @@ def user_of(thing: Thing) -> User:
 
 def settings_in(store: Store) -> dict[str, Any]:
     """What operators have set."""
-    return {"paused": False, "preemption": None} | {thing.name: thing.body["value"] for thing in store.things(SETTING)}
+    return {"paused": False, "preemption": None, POLICY: {}} | {
+        thing.name: thing.body["value"] for thing in store.things(SETTING)
+    }
 
 
 def classes_in(store: Store) -> dict[str, int]:
@@ -168,12 +182,11 @@ def classes_in(store: Store) -> dict[str, int]:
 
 def found_in(
     store: Store,
-    policy: Policy,
     levels: Mapping[str, int] = LEVELS,
     cordons: Cordons = Cordons(),  # noqa: B008
 ) -> Found:
     """All that a store knows of the world."""
-    unfinished = Unfinished(store, reader_of_kept(classes_in(store), policy, levels))
+    unfinished = Unfinished(store, reader_of_kept(classes_in(store), levels))
     jobs, over = unfinished.found()
     return Found(
         clusters=[cluster_of(thing) for thing in store.things("cluster")],
@@ -187,6 +200,7 @@ def found_in(
         flows=store.things(FLOW),
         promises=_of_waiting(store.things(PROMISE), jobs),
         gave_way=store.things(EVICTED),
+        budgets=[budget_of(thing) for thing in store.things(BUDGET)],
         over=over,
         reruns=unfinished.reruns,
     )

@@ -42,7 +42,7 @@ class Memory:
     def changed(self) -> tuple[list[Thing], list[tuple[str, str]]]:
         """What a turn changed: things to write, and the kind and name of those that are no more."""
         promises, gone = self._changed_promises()
-        return [*self._changed_flows(), *promises], gone
+        return [*self._changed_flows(), *promises], gone + self._gone_flows()
 
     def _changed_flows(self) -> Iterable[Thing]:
         for name, books in self._state.books.items():
@@ -54,6 +54,14 @@ class Memory:
             if before is None or before[:-1] != flow[:-1] or before.active_ms + IN_USE_MS <= flow.active_ms:
                 self._flows[name] = flow
                 yield Thing(kind=FLOW, name=name, body=_flow_body(flow))
+
+    def _gone_flows(self) -> list[tuple[str, str]]:
+        """Of queues that are no more."""
+        gone = [name for name in self._flows if name not in self._state.books]
+        for name in gone:
+            del self._flows[name]
+            self._seen.pop(name, None)
+        return [(FLOW, name) for name in gone]
 
     def _changed_promises(self) -> tuple[list[Thing], list[tuple[str, str]]]:
         pending, before = self._state.pending, self._promises

@@ -17,6 +17,10 @@ class Full(Exception):
     """A queue takes no more jobs now."""
 
 
+class Closed(Exception):
+    """A queue is being deleted: nothing comes to it any more."""
+
+
 class Room:
     """Jobs of each queue: those that are not over, and what became of the others while they are kept."""
 
@@ -25,15 +29,30 @@ class Room:
         self._lock = Lock()
         self._alive: Counter[str] = Counter()
         self._over: dict[str, Counter[str]] = {}
+        self._closed: set[str] = set()
         for queue, by_state in counts.items():
             self._over[queue] = Counter({state: many for state, many in by_state.items() if state in FINISHED})
             self._alive[queue] = sum(by_state.values()) - self._over[queue].total()
 
     def take(self, asked: Mapping[str, int]) -> None:
-        """So many jobs come to each queue; raises Full where there is no room for them, and then none comes."""
+        """So many jobs come to each queue; raises Full where there is no room, or Closed, and then none comes."""
         with self._lock:
             self._look(asked)
+            if closed := sorted(queue for queue in asked if queue in self._closed):
+                raise Closed(f"there is no queue {closed[0]!r} any more")
             self._alive.update(asked)
+
+    def close(self, queue: str) -> int:
+        """Let nothing come to the queue any more, if it has no jobs; how many it has."""
+        with self._lock:
+            if not self._alive[queue]:
+                self._closed.add(queue)
+            return self._alive[queue]
+
+    def open(self, queue: str) -> None:
+        """The queue is there, or there again."""
+        with self._lock:
+            self._closed.discard(queue)
 
     def look(self, asked: Mapping[str, int]) -> None:
         """Raises Full where there is no room for so many jobs."""

@@ -10,30 +10,34 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 from muster.documents.jobs.spec import JobSpec, OnLost, as_document
+from muster.documents.policy.running import Places
 from muster.documents.problems import DocumentError, Problem
 from muster.model import events as ev
 from muster.model.after import After, When
 from muster.model.jobs import Job
 from muster.model.policy import Policy, Preemption
+from muster.model.pools import called
+from muster.model.queues import Queue
 from muster.model.width import LEVELS
 from muster.server.access import Access, Who, as_thing, new_token
 from muster.server.answering import Answers
 from muster.server.bells import Bells
 from muster.server.cordons import CORDON, Cordons
-from muster.server.finding import SETTING, classes_in, found_in, settings_in
+from muster.server.finding import POLICY, SETTING, classes_in, found_in, queue_thing, settings_in
 from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.logs import Logs
 from muster.server.naming import Names
 from muster.server.news import News
+from muster.server.notes import KINDS, Notes
 from muster.server.reasons import Reasons
 from muster.server.recording import Recording
-from muster.server.room import Full, Room
+from muster.server.room import Closed, Full, Room
+from muster.server.ruling import Ruling
 from muster.server.specs import Specs
 from muster.server.submissions import Submissions, check_rights
 from muster.server.trying import Trials
@@ -79,16 +83,17 @@ class Service:
         self.store = store
         self.levels = levels
         self.limits = limits
-        self.policy = policy
         self.clock = clock
         self.writer = Writer(store)
         self.classes = classes_in(store)
         self.access = Access(store.things("token"))
-        preemption = settings_in(store)["preemption"]
-        if preemption is not None:
-            self.policy = policy = replace(policy, preemption=Preemption(preemption))
+        settings = settings_in(store)
+        self._ruling = Ruling(policy, settings["preemption"], settings[POLICY])
+        self._administering = Lock()  # of settings and queues: one change after the other
+        policy = self._ruling.policy()
         self.cordons = Cordons(store.things(CORDON))
-        found = found_in(store, policy, levels, self.cordons)
+        self.notes = Notes(thing for kind in KINDS for thing in store.things(kind))
+        found = found_in(store, levels, self.cordons)
         self._is_closing = Event()
         self._tidying = Thread(target=self._tidy, name="tidying", daemon=True)
         self.bells = Bells()
@@ -100,12 +105,21 @@ class Service:
         self.world: World = restored(policy, found)
         self.reasons = Reasons(self.world, store, keep_ms=limits.keep_ms)
         self.answers = Answers(self.world, self.reasons, clock)
-        self._submissions = Submissions(self.world, self.classes, levels, policy.cores_per_gpu)
+        self._submissions = Submissions(self.world, self.classes, levels)
         self._names = Names()
         self.trials = Trials(self.world, self._submissions, self.classes, levels, clock)
-        self.specs = Specs(store, reader_of_kept(self.classes, policy, levels))
+        self.specs = Specs(store, reader_of_kept(self.classes, levels))
         self.turns = Turns(
-            self.world, self.leases, self.writer, clock, self.room, self.reasons, limits, self.cordons, recording
+            self.world,
+            self.leases,
+            self.writer,
+            clock,
+            self.room,
+            self.reasons,
+            limits,
+            self.cordons,
+            self.notes,
+            recording,
         )
         self.recording = recording
         if recording is not None:
@@ -118,6 +132,8 @@ class Service:
         pending = [job.id for job, past in with_past(found.jobs) if past.state == "pending" and job.id not in known]
         alive = ids_of(found.jobs) if found.gave_way else set()
         gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
+        if self.notes.jobs():  # of jobs that were over when a server wrote no end of them yet
+            gone += self.notes.end(self.notes.jobs() - ids_of(found.jobs))
         if pending or gone:
             changes = [JobChange(id=job_id, state="queued", cluster="") for job_id in pending]
             self.writer.put(Batch(at_ms=self.clock(), changes=changes, gone=gone)).result()
@@ -180,6 +196,11 @@ class Service:
         """All queues."""
         return self.world.queues.keys()
 
+    @property
+    def policy(self) -> Policy:
+        """What turns go by now."""
+        return self.world.state.policy
+
     # -- submitting ----------------------------------------------------------------------------------------
 
     def submit(self, decoded: Any, who: Who, key: str = "") -> list[tuple[str, str]]:
@@ -197,7 +218,10 @@ class Service:
         if keys and self._came_before(key) and (known := self._submitted_before(keys, specs)):
             return known
         asked = Counter(spec.queue for spec in specs)
-        self.room.take(asked)
+        try:
+            self.room.take(asked)
+        except Closed as err:
+            raise DocumentError((Problem("jobs", 0, str(err)),)) from None
         try:
             taken = self._written(specs, who, keys)
         except BaseException as err:
@@ -302,14 +326,50 @@ class Service:
         things = [
             Thing(kind=SETTING, name=name, body={"value": value}) for name, value in given.items() if value is not None
         ]
-        self.change([], who, "settings", given, things=things).result(PATIENCE_S)
-        with self.world.lock:
-            if paused is not None:
-                self.world.is_paused = paused
-            if preemption is not None:
-                self.policy = replace(self.policy, preemption=preemption)
-                self.world.set_preemption(preemption)
+        with self._administering:
+            self.change([], who, "settings", given, things=things).result(PATIENCE_S)
+            with self.world.lock:
+                if paused is not None:
+                    self.world.is_paused = paused
+                if preemption is not None:
+                    self.world.set_policy(self._ruling.set_preemption(preemption))
         self.turns.put(News(), is_durable=True)  # decided anew, with what is set now
+
+    def set_policy(self, who: Who, given: Mapping[str, Any]) -> None:
+        """An operator sets numbers of the rules, or takes back what was set (None); raises DocumentError."""
+        with self._administering:
+            pools = [called(name) for name in self.world.state.machines.pools]
+            kept = self._ruling.changed(given, Places(clusters=self.world.clusters, pools=pools))
+            thing = Thing(kind=SETTING, name=POLICY, body={"value": kept})
+            self.change([], who, "policy", given, things=[thing]).result(PATIENCE_S)
+            self._ruling.kept = kept
+            with self.world.lock:
+                self.world.set_policy(self._ruling.policy())
+        self.turns.put(News(), is_durable=True)
+
+    def set_of_policy(self) -> Collection[str]:
+        """The keys of the policy that operators have set."""
+        return tuple(self._ruling.kept)
+
+    def set_queue(self, who: Who, queue: Queue) -> None:
+        """Make a queue, or change one."""
+        with self._administering:
+            made, told = ev.QueueSet(queue=queue), {"queue": queue.name}
+            done = self.change([made], who, "queue", told, things=[queue_thing(queue)])
+            done.add_done_callback(lambda done: None if done.exception() else self.room.open(queue.name))
+            done.result(PATIENCE_S)
+
+    def delete_queue(self, who: Who, name: str) -> int:
+        """Make an end of a queue; how many jobs of it are not over: it goes only if there are none."""
+        with self._administering:
+            left = self.room.close(name)
+            if left:
+                return left
+            gone = ev.QueueDeleted(queue=name)
+            done = self.change([gone], who, "queue deleted", {"queue": name}, gone=[("queue", name)])
+            done.add_done_callback(lambda done: self.room.open(name) if done.exception() else None)
+            done.result(PATIENCE_S)
+            return 0
 
     # -- changing ------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from muster.server.leases import ACCEPTED, ENDED, RUNNING, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
 from muster.server.news import News, Turned
+from muster.server.notes import Notes
 from muster.server.reasons import WAITING, Reasons
 from muster.server.recording import Recording
 from muster.server.room import Room
@@ -33,7 +34,7 @@ from muster.server.writing import Written
 from muster.state.run import Moment
 from muster.store.batch import Batch
 from muster.store.errors import StoreDown
-from muster.store.rows import LeaseChange, LeaseRow, TurnRow
+from muster.store.rows import LeaseChange, LeaseRow, Thing, TurnRow
 from muster.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Turns:
         reasons: Reasons,
         limits: Limits,
         cordons: Cordons,
+        notes: Notes,
         recording: Recording | None = None,
     ) -> None:
         self.world = world
@@ -71,6 +73,7 @@ class Turns:
         self._over: deque[tuple[int, str]] = deque()  # jobs by when they ended
         self._limits = limits
         self._cordons = cordons
+        self._notes = notes
         self._recording = recording
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._settling = Settling(writer, leases, room, self.counts)
@@ -214,6 +217,7 @@ class Turns:
             self._forget(moment, now_ms)
             self.board.turn_is_over()
             written.remember(self._memory.changed())
+            written.remember(self._noted(moment))
             said = self.reasons.after(moment)
             leases, lease_changes = written.lease_rows()
             self.leases.decide(written.leases.values())
@@ -228,6 +232,12 @@ class Turns:
         lost, self._lost = self._lost, set()
         self._settling.put(Turned(batch=batch, news=news, lost=lost))
         return moment
+
+    def _noted(self, moment: Moment) -> tuple[list[Thing], list[tuple[str, str]]]:
+        """What people said of jobs, to be written down, and what went with its job."""
+        changed = (it.job for it in moment.events if isinstance(it, ev.JobChanged))
+        alive = {name: job for name in changed if (job := self.world.state.find(name)) is not None}
+        return self._notes.changed(moment.events, alive)
 
     def _recorded(
         self, moment: Moment, actions: Mapping[str, int], said: Mapping[str, Any] | None, news: int, took_s: float

@@ -11,22 +11,22 @@ from muster.documents.jobs.requests import MOST_REMEMBERED, JobReader
 from muster.documents.jobs.spec import JobSpec, OnLost
 from muster.engine.columns.bulk import Crowd
 from muster.model.jobs import Job
-from muster.model.policy import Policy
 from muster.model.retries import COUNTED
 from muster.server.naming import number_of
+from muster.server.notes import HOLD, TUNED, tuned_of
 from muster.server.world import ONLY_WAITED, Past, Recalled, ids_of, with_past
 from muster.store.rows import Body, JobRow
 from muster.store.store import Store
 
-HOLD = "hold"
 
+def reader_of_kept(classes: Mapping[str, int], levels: Mapping[str, int]) -> JobReader:
+    """Reads what the store keeps of jobs, whose queues and clusters may be gone by now.
 
-def reader_of_kept(classes: Mapping[str, int], policy: Policy, levels: Mapping[str, int]) -> JobReader:
-    """Reads what the store keeps of jobs, whose queues and clusters may be gone by now."""
+    What a policy gave them when they came stands in what is kept: another one since changes nothing of them.
+    """
     known = Known(
         classes=dict(classes),
         levels=levels,
-        cores_per_gpu=policy.cores_per_gpu,
         where="this server",
         holds_jobs=True,
     )
@@ -46,6 +46,7 @@ class Unfinished:
     def __init__(self, store: Store, reader: JobReader) -> None:
         self._store, self._reader = store, reader
         self._held_by = {thing.name: str(thing.body["by"]) for thing in store.things(HOLD)}
+        self._tuned = {thing.name: tuned_of(thing) for thing in store.things(TUNED)}
         self._specs: dict[int, tuple[Body, JobSpec]] = {}  # by document: the store gives the same one for the same text
         self._crowd = Crowd()
         self._likes: dict[tuple[int, str, int, int], int] = {}
@@ -69,7 +70,8 @@ class Unfinished:
             spec = self._spec(row)
             if spec.on_lost is OnLost.RERUN:
                 self.reruns.add(row.id)
-            if row.attempt or spec.after or row.state != ONLY_WAITED.state or row.id in self._held_by:
+            is_noted = row.id in self._held_by or row.id in self._tuned
+            if row.attempt or spec.after or row.state != ONLY_WAITED.state or is_noted:
                 yield from self._crowd_so_far()
                 yield self._job(row, spec), _past(row)
             else:
@@ -104,6 +106,8 @@ class Unfinished:
         job = spec.job(row.id, row.submit_ms, spec.after, user=row.user, number=number_of(row.id))
         if (job.priority, job.priority_class, job.user) != (row.priority, row.priority_class, row.user):
             job = replace(job, priority=row.priority, priority_class=row.priority_class, user=row.user)
+        if row.id in self._tuned:
+            job = replace(job, level=self._tuned[row.id].level, freezing_ms=self._tuned[row.id].freezing_ms)
         return replace(job, held_by=self._held_by[row.id]) if row.id in self._held_by else job
 
 

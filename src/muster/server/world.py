@@ -7,16 +7,17 @@ decided is true once the store has it, so a world is always what the store says,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import NamedTuple
 
 from muster.engine.columns.bulk import Crowd
 from muster.model import events as ev
+from muster.model.budgets import Budget
 from muster.model.fleet import Cluster
 from muster.model.jobs import NEVER_MS, Job, Running
 from muster.model.nodes import Node
-from muster.model.policy import Policy, Preemption
+from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
@@ -60,6 +61,7 @@ class Found:
     pools: Sequence[Pool] = ()
     users: Sequence[User] = ()
     is_paused: bool = False
+    budgets: Sequence[Budget] = ()
     flows: Sequence[Thing] = ()
     promises: Sequence[Thing] = ()
     gave_way: Sequence[Thing] = ()
@@ -111,15 +113,15 @@ class World:
         """Have someone hear all that happens from now on, and all that is decided."""
         self._run.listener = listener
 
-    def set_preemption(self, preemption: Preemption) -> None:
-        """Let turns evict jobs from now on, or not, or only say whom they would."""
-        self.state.policy = replace(self.state.policy, preemption=preemption)
+    def set_policy(self, policy: Policy) -> None:
+        """Decide by this policy from now on."""
+        self.state.policy = policy
         self.state.has_news = True
 
     def turn(self, news: Iterable[ev.Event], now_ms: int) -> Moment:
         """Take in what happened, and decide."""
         moment = self._run.step(now_ms, news)
-        if any(isinstance(event, ev.QueueSet | ev.QueueChanged) for event in moment.events):
+        if any(isinstance(event, ev.QueueSet | ev.QueueChanged | ev.QueueDeleted) for event in moment.events):
             self.queues = _queues(self.state)
         if self.clusters != self.state.machines.clusters:
             self.clusters = dict(self.state.machines.clusters)
@@ -160,6 +162,8 @@ def restored(policy: Policy, found: Found) -> World:
             line_up(state, one)
         else:
             _recall(state, *one, gave_way)
+    for budget in found.budgets:
+        state.apply(ev.BudgetSet(budget=budget), state.now_ms)
     newest_ms = state.now_ms
     for lease in sorted(_standing(found.leases), key=lambda lease: (lease.spec["started"], lease.job)):
         _start(state, lease)

@@ -140,7 +140,7 @@ class Written:
         if line is None:
             return
         kind, job = str(line.pop("event")), str(line.get("job", ""))
-        queue, job_set = queue_of.get(job) or self._queue_of(job)
+        queue, job_set = queue_of.get(job) or self._queue_of(job) if job else (str(line["queue"]), "")
         self.events.append(NewEvent(kind=kind, body=line, job=job, queue=queue, job_set=job_set))
 
     def _queue_of(self, job_id: str) -> tuple[str, str]:

@@ -225,6 +225,15 @@ class Books(dict[str, QueueBooks]):
             self._idle.add(queue.name)
             self._forgets_ms = None
 
+    def delete(self, name: str) -> None:
+        """A queue that has no jobs is no more."""
+        gone = self.pop(name)
+        assert not gone.jobs, f"queue {name} has jobs"
+        self._changed[:] = [books for books in self._changed if books is not gone]
+        self._states.pop(name, None)
+        self._idle.discard(name)
+        self._forgets_ms = None
+
     def touch(self, queue: str, jobs: int, now_ms: int) -> None:
         """A queue is in use; `jobs` of it came (or, below zero, went)."""
         if not self[queue].touch(now_ms, jobs):

@@ -227,10 +227,18 @@ class Run:
                 pass
             case ev.JobSucceeded() | ev.JobFailed():
                 events = self._ended(event)
-            case ev.JobCancelled(job=job_id) | ev.JobChanged(job=job_id):
+            case ev.JobCancelled(job=job_id):
                 events = [event] if self._is_alive(job_id) else []
+            case ev.JobChanged(job=job_id, changes=changes):
+                # Only who waits can be held back; who runs goes on.
+                is_late = changes.get("held_by") and job_id in self.state.running
+                events = [event] if self._is_alive(job_id) and not is_late else []
             case ev.JobRequeued():
                 events = self._stopped(event)
+            case ev.QueueDeleted(queue=name):
+                events = [event] if name in self.state.books and not self.state.jobs_in(name) else []
+            case ev.BudgetSet(budget=budget):
+                events = [event] if self._is_alive(budget.job) else []
             case ev.TaskFailed():
                 events = [event, *self._failed(event)]
             case ev.NodeRemoved(node=name):

@@ -221,6 +221,9 @@ class State:
                 self._set_queue(queue)
             case ev.QueueChanged(queue=name, changes=changes):
                 self._set_queue(replace(self.queue(name) or Queue(name=name), **changes))
+            case ev.QueueDeleted(queue=name):
+                self.books.delete(name)
+                self._asking.discard((True, name))
             case ev.UserSet(user=user):
                 self.users[user.name] = user
                 self._note_asking(user)
@@ -468,6 +471,7 @@ class State:
         self._retried.pop(job_id, None)
         self._preempted_by.pop(job_id, None)
         self._preempted_for.pop(job_id, None)
+        self.protection.forget(job_id)
         self.touch(job.queue, -1)
         for freed in self.dependencies.end(job_id, phase.value):
             if not self.held[freed].held_by:

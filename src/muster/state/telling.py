@@ -49,6 +49,8 @@ def told(event: ev.Event) -> dict[str, Any] | None:
             return {"event": "failed", "job": name, "attempt": attempt, "cause": cause}
         case ev.JobCancelled(job=name, cause=cause):
             return {"event": "cancelled", "job": name, **({"cause": cause} if cause else {})}
+        case ev.QueueDeleted(queue=queue):
+            return {"event": "queue_deleted", "queue": queue}
         case ev.SubmittedTo(job=name, cluster=cluster, attempt=attempt):
             return {"event": "submitted_to", "job": name, "cluster": cluster, "attempt": attempt}
         case ev.CancelledAt(job=name, cluster=cluster, attempt=attempt):

@@ -132,7 +132,7 @@ def job(connection: sa.Connection, id_: str) -> JobRow | None:
 def jobs(connection: sa.Connection, query: JobQuery, *, after: int | None, limit: int, newest_first: bool) -> JobPage:
     """The next jobs that match, by their place in the order of submission."""
     # Both tables hold the number. Who asks for a state is answered along the index of states.
-    seq = STANDING.c.seq if query.state else JOB.c.seq
+    seq = STANDING.c.seq if query.state or query.states else JOB.c.seq
     asked = _JOBS.where(*_matching(query)).order_by(seq.desc() if newest_first else seq).limit(limit + 1)
     if after is not None:
         asked = asked.where(seq < after if newest_first else seq > after)
@@ -162,6 +162,12 @@ def specs(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Body]:
     """What these jobs were submitted as; those that are not there are left out."""
     asked = sa.select(JOB.c.id, JOB.c.spec).where(is_among(connection, JOB.c.id, ids))
     return {row.id: _decode(row.spec) for row in connection.execute(asked).all()} if ids else {}
+
+
+def states_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """The state that each of these jobs is in; those that are not there are left out."""
+    asked = sa.select(STANDING.c.job, STANDING.c.state).where(is_among(connection, STANDING.c.job, ids))
+    return {row.job: row.state for row in connection.execute(asked).all()} if ids else {}
 
 
 def leases(connection: sa.Connection, cluster: str, states: Sequence[str]) -> list[LeaseRow]:
@@ -258,6 +264,8 @@ def _matching(query: JobQuery) -> Iterator[sa.ColumnElement[bool]]:
         yield JOB.c.user_name == query.user
     if query.state:
         yield STANDING.c.state == query.state
+    if query.states:
+        yield STANDING.c.state.in_(query.states)
     if query.text:
         searched = (JOB.c.id, JOB.c.client_id, JOB.c.job_set, JOB.c.user_name)
         yield sa.or_(*(column.icontains(query.text, autoescape=True) for column in searched))

@@ -141,13 +141,17 @@ class AuditRow(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobQuery(Struct, frozen=True, kw_only=True, gc=False):
-    """Which jobs: those that match everything that is not empty. `text` is part of an id, job set or user."""
+    """Which jobs: those that match everything that is not empty. `text` is part of an id, job set or user.
+
+    `states`: they are in one of these.
+    """
 
     queue: str = ""
     job_set: str = ""
     user: str = ""
     state: str = ""
     text: str = ""
+    states: Sequence[str] = ()
 
 
 class JobPage(Struct, frozen=True, kw_only=True, gc=False):

@@ -260,6 +260,11 @@ class Store:
         with self._connected() as connection:
             return reading.specs(connection, list(ids))
 
+    def states_of(self, ids: Iterable[str]) -> dict[str, str]:
+        """The state that each of these jobs is in; those that are not there are left out."""
+        with self._connected() as connection:
+            return reading.states_of(connection, list(ids))
+
     # --- leases, things, turns, audit ------------------------------------------------------------------------
 
     def leases(self, cluster: str = "", states: Sequence[str] = ()) -> list[LeaseRow]:

@@ -2,12 +2,12 @@
 
 options      what each of them can be told: which server, with which token, how to print
 where        the same as a value
-jobs, live, queues, fleet, operations, reports, tokens, contexts
+jobs, acting, live, queues, fleet, operations, policies, reports, tokens, contexts
              the commands, by subject; light, so that --help is instant
 completing   names for the shell
 asking       asks, prints, and turns what goes wrong into words and an exit code
 tables       what people see
-submitting, listing, changing, following, granting, keeping, accounting, watching
+choosing, ruling, submitting, listing, changing, following, granting, keeping, accounting, watching
              what a command does beyond asking once
 """
 
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import typer
 
-from muster.cli.remote import contexts, fleet, jobs, live, operations, queues, reports, tokens
+from muster.cli.remote import acting, contexts, fleet, jobs, live, operations, policies, queues, reports, tokens
 
 
 def declare(app: typer.Typer) -> None:
     """Add all of them."""
-    for subject in (jobs, live, queues, fleet, operations, reports, tokens, contexts):
+    for subject in (jobs, acting, live, queues, fleet, operations, policies, reports, tokens, contexts):
         subject.declare(app)

@@ -30,14 +30,19 @@ def set_queue(
     excess_budget: str = "",
     default_time_limit: str = "",
     default_expected_runtime: str = "",
+    owners: Sequence[str] | None = None,
+    labels: Sequence[str] = (),
+    keeps_labels: bool = True,
 ) -> int:
-    """Make a queue, or change what is said of one; the exit code. Empty texts say nothing, `off` takes away."""
+    """Make a queue, or change what is said of one; the exit code. Empty texts say nothing, `off` takes away, and owners
+    are said all together."""
 
     def run() -> int:
         said = pairs(quota, "quota", "cpu=100")
+        named = pairs(labels, "label", "team=vision")
         budget = _budget(excess_budget)
-        limit = _seconds(default_time_limit, "--default-time-limit")
-        expected = _seconds(default_expected_runtime, "--default-expected-runtime")
+        limit = seconds_of(default_time_limit, "--default-time-limit")
+        expected = seconds_of(default_expected_runtime, "--default-expected-runtime")
         with client(where) as to:
             before = _known(to, name)
             ask = asking.put_queue(
@@ -48,6 +53,8 @@ def set_queue(
                 excess_budget=budget if excess_budget else before.excess_budget,
                 default_time_limit=limit if default_time_limit else before.default_time_limit,
                 default_expected_runtime=expected if default_expected_runtime else before.default_expected_runtime,
+                owners=before.owners if owners is None else [owner for owner in owners if owner != OFF],
+                labels={**(before.labels if keeps_labels else {}), **named},
             )
             answer(where, ask, to.fetch(ask), lambda queue, wide: show_queues([queue], wide))
         return 0
@@ -55,7 +62,7 @@ def set_queue(
     return ended(run)
 
 
-def _seconds(text: str, option: str) -> float | None:
+def seconds_of(text: str, option: str) -> float | None:
     """The seconds that an option says; None if it says off, or nothing."""
     if text in ("", OFF):
         return None

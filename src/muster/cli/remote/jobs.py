@@ -1,4 +1,4 @@
-"""`muster submit`, `jobs`, `job`, `why`, `logs`, `cancel`, `reprioritise`, `hold`, `release`, `preempt`, `wait`."""
+"""`muster submit`, `jobs`, `job`, `why`, `logs`, `wait`."""
 
 from __future__ import annotations
 
@@ -255,127 +255,6 @@ def why(
     sys.exit(asked(Where(output, server, token_file, context), lambda: asking.why(job_id), show_why))
 
 
-def cancel(
-    job_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)
-    ] = None,
-    job_set: Annotated[str, typer.Option("--job-set", help="All of this job set instead.")] = "",
-    queue: Annotated[
-        str, typer.Option("--queue", help="With --job-set: only in this queue.", autocompletion=complete_queues)
-    ] = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
-    """Cancel jobs, whatever they are doing. Prints those that were not over already.
-
-    Example: muster cancel train-bprwmkjnxht sweep-3-bprwmkjnxhv
-
-    Example: muster cancel --job-set sweep
-
-    Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
-    interrupted.
-    """
-    from muster.cli.remote.asking import asked
-    from muster.cli.remote.listing import show_cancelled
-    from muster.sdk import asking
-
-    where = Where(output, server, token_file, context)
-    sys.exit(asked(where, lambda: asking.cancel(job_ids or [], job_set=job_set, queue=queue), show_cancelled))
-
-
-def reprioritise(
-    job_id: JobId,
-    priority: Annotated[int | None, typer.Option("--priority", help="Its place in the queue; more is earlier.")] = None,
-    priority_class: Annotated[str | None, typer.Option("--class", help="Its priority class.")] = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
-    """Change a job's priority inside its queue, or its priority class.
-
-    Example: muster reprioritise train-bprwmkjnxht --priority 10
-
-    Exit codes: 0 fine, 1 there is no such job, it is over, or the server refused, 2 bad input, 3 the server
-    cannot be reached, 130 interrupted.
-    """
-    from muster.cli.remote.asking import asked
-    from muster.cli.remote.tables import show_one_job
-    from muster.sdk import asking
-
-    where = Where(output, server, token_file, context)
-    sys.exit(
-        asked(
-            where, lambda: asking.reprioritise(job_id, priority=priority, priority_class=priority_class), show_one_job
-        )
-    )
-
-
-def hold(
-    job_id: JobId,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
-    """Hold a queued job back until it is released.
-
-    Example: muster hold train-bprwmkjnxht
-
-    Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
-    cannot be reached, 130 interrupted.
-    """
-    from muster.cli.remote.asking import asked
-    from muster.cli.remote.tables import show_one_job
-    from muster.sdk import asking
-
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.hold(job_id), show_one_job))
-
-
-def release(
-    job_id: JobId,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
-    """Let a job go that was held back.
-
-    Example: muster release train-bprwmkjnxht
-
-    Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
-    cannot be reached, 130 interrupted.
-    """
-    from muster.cli.remote.asking import asked
-    from muster.cli.remote.tables import show_one_job
-    from muster.sdk import asking
-
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.release(job_id), show_one_job))
-
-
-def preempt(
-    job_id: JobId,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
-    """Stop a running job and put it back into its queue; that costs it no retry. For admins.
-
-    Example: muster preempt train-bprwmkjnxht
-
-    Exit codes: 0 fine, 1 there is no such job, it does not run, or the server refused, 2 bad input, 3 the server
-    cannot be reached, 130 interrupted.
-    """
-    from muster.cli.remote.asking import asked
-    from muster.cli.remote.tables import show_one_job
-    from muster.sdk import asking
-
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.preempt(job_id), show_one_job))
-
-
 def wait(
     job_ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)],
     until: Annotated[
@@ -430,5 +309,5 @@ def logs(
 
 def declare(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (submit, jobs, job, why, logs, cancel, reprioritise, hold, release, preempt, wait):
+    for command in (submit, jobs, job, why, logs, wait):
         app.command()(command)

@@ -47,14 +47,6 @@ def _print_jobs(to: Client, where: Where, which: Mapping[str, str], state: JobSt
     answer(where, first, body, show_jobs)
 
 
-def show_cancelled(jobs: list[str], _wide: bool) -> None:
-    """Their ids, one in a line, for the next program."""
-    for name in jobs:
-        print(name)
-    if not jobs:
-        print("nothing to cancel: there are none that are not over already", file=sys.stderr)
-
-
 def wait_for(where: Where, jobs: Sequence[str], timeout_s: float | None, until: str) -> int:
     """Wait until jobs are over, or run, and print them; the exit code is 0 unless one is over without success."""
 

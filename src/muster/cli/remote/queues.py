@@ -1,4 +1,4 @@
-"""`muster queues`, `queue set`, `users`, `user set`."""
+"""`muster queues`, `queue set`, `queue remove`, `users`, `user set`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.cli.remote.completing import complete_queues, complete_users
 from muster.cli.remote.options import ContextName, Output, Server, TokenFile
 from muster.cli.remote.where import Format, Where
 
-group = typer.Typer(name="queue", help="Make and change queues.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(name="queue", help="Make, change and remove queues.", no_args_is_help=True, rich_markup_mode=None)
 user_group = typer.Typer(name="user", help="Set quotas of users.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -54,6 +54,14 @@ def set_(
         str,
         typer.Option("--default-expected-runtime", metavar="TIME", help="For jobs that say no times; off: none."),
     ] = "",
+    owner: Annotated[
+        list[str] | None,
+        typer.Option("--owner", metavar="NAME", help="Who operates its jobs; repeatable, all at once; off: nobody."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label for people; repeatable.")
+    ] = None,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Take all labels away first.")] = False,
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
@@ -66,6 +74,8 @@ def set_(
     Example: muster queue set vision --default-time-limit 12h
 
     Example: muster queue set vision --cordon
+
+    Example: muster queue set vision --owner ana --owner bo --label team=vision
 
     Exit codes: 0 fine, 1 the server refused, 2 bad input, 3 the server cannot be reached, 130 interrupted.
     """
@@ -82,8 +92,36 @@ def set_(
         excess_budget=excess_budget,
         default_time_limit=default_time_limit,
         default_expected_runtime=default_expected_runtime,
+        owners=owner,
+        labels=label or [],
+        keeps_labels=not no_labels,
     )
     sys.exit(code)
+
+
+@group.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The queue.", autocompletion=complete_queues)],
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel its jobs first.")] = False,
+    server: Server = "",
+    token_file: TokenFile = "",
+    context: ContextName = "",
+) -> None:
+    """Make an end of a queue and of what is remembered of its use. One with jobs that are not over stays. For admins.
+
+    Example: muster queue remove vision
+
+    Example: muster queue remove vision --cancel
+
+    Exit codes: 0 fine, 1 there is no such queue, it has jobs that are not over, or the server refused, 2 bad input, 3
+    the server cannot be reached, 130 interrupted.
+    """
+    from muster.cli.remote.asking import asked
+    from muster.cli.remote.tables import show_nothing
+    from muster.sdk import operating
+
+    where = Where(Format.TABLE, server, token_file, context)
+    sys.exit(asked(where, lambda: operating.remove_queue(name, cancel=cancel), show_nothing))
 
 
 def users(

@@ -258,6 +258,8 @@ QUEUES = (
     Column("BUDGET", lambda queue: _given(queue.excess_budget, lambda it: f"{it:g}"), wide=True, right=True),
     Column("TIME LIMIT", lambda queue: _given(queue.default_time_limit, age), wide=True, right=True),
     Column("EXPECTED", lambda queue: _given(queue.default_expected_runtime, age), wide=True, right=True),
+    Column("OWNERS", lambda queue: " ".join(queue.owners), wide=True),
+    Column("LABELS", lambda queue: amounts(queue.labels), wide=True),
 )
 
 CLUSTERS = (
@@ -266,6 +268,7 @@ CLUSTERS = (
     Column("PREFERENCE", lambda cluster: str(cluster.preference), right=True),
     Column("AGENT", lambda cluster: "silent" if cluster.silent else "here"),
     Column("HEARD", lambda cluster: "" if cluster.heard is None else f"{ago(cluster.heard)} ago", right=True),
+    Column("HONOURS", lambda cluster: " ".join(cluster.honours), wide=True),
 )
 
 USERS = (

@@ -84,6 +84,11 @@ class Launch:
         """The launch as one JSON object."""
         return {"groups": dict(self.groups), "objects": list(self.objects)}
 
+    def needs(self) -> tuple[str, ...]:
+        """The keys that not every cluster can honour: what a cluster must say that it does."""
+        has_template = any("podTemplate" in group for group in self.groups.values())
+        return (*(("objects",) if self.objects else ()), *(("podTemplate",) if has_template else ()))
+
     def with_index(self, index: int) -> Launch:
         """The launch of the job with this index of an array."""
         groups = {name: _indexed(group, str(index)) for name, group in self.groups.items()}

@@ -113,12 +113,15 @@ def read_spec(fields: Fields, known: Known, *, simulation: bool = False) -> JobS
     race = _read_race(fields, known, profile, None if simulated is None else simulated.runtime_ms, simulation)
     if race is not None and known.holds_jobs:
         profile, race = replace(profile, clusters=tuple((it.cluster, it.priority) for it in race.rivals)), None
+    launch = Launch(groups=launches, objects=read_objects(fields, launches))
+    if needs := launch.needs():
+        profile = replace(profile, needs=needs)
     after = read_after(fields)
     _refuse_itself(fields, name, after)
     spec = JobSpec(
         name=name,
         profile=profile,
-        launch=Launch(groups=launches, objects=read_objects(fields, launches)),
+        launch=launch,
         after=tuple(need.after for need in after),
         indices=indices,
         race=race,

@@ -160,7 +160,7 @@ class JobReader:
 
     def _launch(self, launch: _Part, like: Launch, asks: _Part) -> Launch:
         """How the tasks of a job in short form are run."""
-        if "groups" in asks:
+        if "groups" in asks or "podTemplate" in launch:  # which decides where the job may go
             raise _NotPlain
         written = marshal.dumps(launch, _AS_THEY_ARE)
         group = self._launches.get(written)

@@ -13,6 +13,7 @@ from muster.model.after import After
 from muster.model.jobs import Job, Profile
 from muster.model.queues import Queue
 from muster.model.race import RaceSpec
+from muster.model.resources import CPU
 from muster.model.retries import NO_RETRIES, Retries
 from muster.model.width import FREEZING_MS, NORMAL
 
@@ -87,6 +88,29 @@ class JobSpec:
         if not told:
             return self
         return replace(self, expected_ms=expected_ms, time_limit_ms=limit_ms, document={**self.document, **told})
+
+    def with_cores(self) -> JobSpec:
+        """The job with the CPU of its tasks written down, where they say less than the policy gives them beside GPUs:
+        what it gives others later is nothing to this one."""
+        cpu = {group.name: group.request.resources.get(CPU) for group in self.profile.groups if group.request.gpus}
+        document = dict(self.document)
+        if "groups" in document:
+            document["groups"] = [
+                {**group, "cpu": f"{cpu[group['name']]}m"} if cpu.get(group["name"]) and "cpu" not in group else group
+                for group in document["groups"]
+            ]
+        elif "cpu" not in document and (given := next(iter(cpu.values()), 0)):
+            document["cpu"] = f"{given}m"
+        return replace(self, document=document)
+
+    def said(self, need: str) -> list[tuple[str, str]]:
+        """Where its document says what it needs of a cluster, and what it says there."""
+        if need == "objects":
+            return [("objects", ", ".join(f"{it['kind']} {it['name']}" for it in self.launch.objects))]
+        if "groups" not in self.document:
+            return [(need, "a template")]
+        groups = enumerate(self.document["groups"])
+        return [(f"groups[{place}].{need}", "a template") for place, group in groups if need in group]
 
     def job(self, id: str, submit_ms: int, after: tuple[After, ...] = (), *, user: str = "", number: int = 0) -> Job:
         """The job that the engine sees; `after`: the ids of those it waits for, `user`: whose it is if it says none."""

@@ -26,7 +26,7 @@ def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, i
         **read_width(config, default),
         turn_ms=config.duration("turn", default.turn_ms, least_ms=1),
         half_time_ms=config.duration("halfTime", default.half_time_ms, least_ms=1),
-        over_share=_over_share(config, default),
+        over_share=read_over_share(config, default.over_share),
         weights=_weights(config),
         order=read_order(config, default.order),
         fair_by=fair_by,
@@ -56,12 +56,13 @@ def _reservations(config: Fields, default: Policy) -> int:
     return default.reservations if many is None else many
 
 
-def _over_share(config: Fields, default: Policy) -> int | None:
+def read_over_share(config: Fields, default: int | None) -> int | None:
+    """The key `overShare`: None where it is off."""
     if config.is_off("overShare"):
         return None
     allowed = f"a number above 0, at most {_MILLION}, with at most six decimals, or off"
     limit = config.micro("overShare", allowed, least=1, most=_MILLION * MICRO)
-    return default.over_share if limit is None else limit
+    return default if limit is None else limit
 
 
 def _weights(config: Fields) -> Weights:

@@ -21,6 +21,8 @@ _KNOWN: dict[type, frozenset[str]] = {
             *("name", "weight", "quota", "excess_budget", "cordoned"),
             # Read when a job is submitted, and never again.
             *("default_time_limit_ms", "default_expected_ms"),
+            # No turn reads these.
+            *("owners", "labels"),
         }
     ),
     User: frozenset({"name", "quota"}),

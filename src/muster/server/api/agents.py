@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from muster.agent.protocol import VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
+from muster.agent.protocol import HONOURABLE, VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
 from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
@@ -109,8 +110,10 @@ def _nodes(desk: Service, cluster: str, said: Call) -> tuple[list[ev.Event], lis
     gone: list[tuple[str, str]] = []
     with desk.world.lock:
         machines = desk.world.state.machines
-        if cluster not in machines.clusters:
-            made = Cluster(name=cluster)
+        before = machines.clusters.get(cluster, Cluster(name=cluster))
+        honours = tuple(it for it in HONOURABLE if it in said.honours) if said.hello else before.honours
+        if cluster not in machines.clusters or honours != before.honours:
+            made = replace(before, honours=honours, silent=False)  # it speaks
             events.append(ev.ClusterSet(cluster=made))
             things.append(cluster_thing(made))
         reported = desk.cordons.closed(reported)

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from muster import __version__
 from muster.server.api import (
     agents,
+    changing,
     describing,
     errors,
     events,
@@ -18,8 +19,10 @@ from muster.server.api import (
     jobs,
     logs,
     operations,
+    policy,
     queues,
     records,
+    selecting,
     usage,
     whatif,
 )
@@ -27,6 +30,22 @@ from muster.server.api.doors import only_known
 from muster.server.api.gate import Gate
 from muster.server.service import Service
 from muster.server.tail import Tail
+
+_PARTS = (
+    jobs,
+    selecting,
+    changing,
+    whatif,
+    logs,
+    queues,
+    fleet,
+    agents,
+    events,
+    operations,
+    policy,
+    records,
+    usage,
+)
 
 _DESCRIPTION = """One batch scheduler for many clusters.
 
@@ -54,7 +73,7 @@ def application(service: Service) -> FastAPI:
     app.state.service = service
     errors.register(app)
     app.router.routes.append(Route("/api/v1/jobs", jobs.submit_plainly, methods=["POST"], include_in_schema=False))
-    for part in (jobs, whatif, logs, queues, fleet, agents, events, operations, records, usage):
+    for part in _PARTS:
         app.include_router(part.router, responses=errors.ANYWHERE)
     app.include_router(operations.open_router)
     describing.describe(app)

@@ -66,7 +66,7 @@ async def who_asks(
 
 def who_has(desk: Service, token: str | None) -> Who:
     """Whoever a token belongs to; refused if that is nobody."""
-    who = None if token is None else desk.access.who(token)
+    who = None if token is None else desk.access.who(token, desk.world.queues)
     if who is None:
         message = "this needs a token" if token is None else "this token is not known here"
         raise Refused(401, f"{message}: send it as `Authorization: Bearer TOKEN`")
@@ -88,6 +88,12 @@ def must_be_admin(who: Who) -> None:
     """Refuse who is no admin."""
     if not who.is_admin:
         raise Refused(403, f"only an admin may do that, and {who.name} is none")
+
+
+def must_operate(who: Who, queue: str) -> None:
+    """Refuse who may not do all to the jobs of the queue."""
+    if not who.operates(queue):
+        raise Refused(403, f"only an admin or an owner of queue {queue!r} may do that, and {who.name} is neither")
 
 
 def must(who: Who, right: str, queue: str) -> None:

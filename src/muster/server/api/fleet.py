@@ -38,6 +38,7 @@ def clusters(desk: Desk, _who: Asking) -> list[ClusterView]:
             name=cluster.name,
             preference=cluster.preference,
             silent=cluster.silent,
+            honours=list(cluster.honours),
             heard=_heard(desk, cluster.name),
             nodes=nodes.count(cluster.name),
         )

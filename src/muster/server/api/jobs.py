@@ -1,4 +1,4 @@
-"""Jobs: submit, look, ask why, cancel, change."""
+"""Jobs: submit, look, ask why, change one, hold it, release it, stop it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from muster.model import events as ev
 from muster.server.access import Who
+from muster.server.api.changing import as_it_is, changes_of, level_name
 from muster.server.api.describing import SUBMISSION
-from muster.server.api.doors import Admin, Asking, Desk, must, refuse_others, who_has
+from muster.server.api.doors import Asking, Desk, must, must_operate, refuse_others, who_has
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.shapes import (
     LAST,
-    Cancel,
-    Cancelled,
     JobDetail,
     JobPage,
     JobPatch,
@@ -29,8 +28,7 @@ from muster.server.api.shapes import (
 )
 from muster.server.room import Full
 from muster.server.service import PATIENCE_S, Service
-from muster.server.unfinished import HOLD
-from muster.store.rows import JobQuery, JobRow, LeaseRow, Thing
+from muster.store.rows import JobQuery, JobRow, LeaseRow
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
@@ -116,7 +114,11 @@ def job(job_id: str, desk: Desk, who: Asking) -> JobDetail:
     row = _job(desk, job_id)
     must(who, "view", row.queue)
     leases = [_lease(desk.leases.as_noted(lease)) for lease in desk.store.leases_of(job_id)]
-    return JobDetail(**_view(row), spec=dict(row.spec), leases=leases)
+    now = as_it_is(desk, job_id)
+    told: dict[str, Any] = (
+        {} if now is None else {"level": level_name(desk, now.level), "freezing_window": now.freezing_ms / 1000}
+    )
+    return JobDetail(**_view(row), spec=dict(row.spec), leases=leases, **told)
 
 
 @router.get("/jobs/{job_id}/why", responses={404: {"model": Error}})
@@ -138,47 +140,17 @@ def why(job_id: str, desk: Desk, who: Asking) -> Why:
     )
 
 
-@router.post("/jobs/cancel", responses={404: {"model": Error}})
-def cancel(body: Cancel, desk: Desk, who: Asking) -> Cancelled:
-    """Cancel jobs, whatever they are doing."""
-    if body.jobs and (body.job_set or body.queue):
-        raise Refused(422, "jobs: give either jobs or a job set", [Problem(field="jobs", allowed="not beside jobSet")])
-    rows = [_job(desk, name) for name in body.jobs]
-    if body.job_set:
-        rows = _all_of(desk, JobQuery(queue=body.queue, job_set=body.job_set))
-    elif not body.jobs:
-        raise Refused(422, "jobs: name at least one", [Problem(field="jobs", allowed="at least one job, or a jobSet")])
-    for row in rows:
-        must(who, "cancel", row.queue)
-    alive = [row.id for row in rows if row.end_ms is None]
-    if alive:
-        events = [ev.JobCancelled(job=name) for name in alive]
-        desk.change(events, who, "cancel", {"jobs": alive[:100], "many": len(alive)}).result(PATIENCE_S)
-    return Cancelled(jobs=[name for name in alive if _job(desk, name).state == "cancelled"])
-
-
 @router.patch("/jobs/{job_id}", responses={404: {"model": Error}, 409: {"model": Error}})
 def change(job_id: str, body: JobPatch, desk: Desk, who: Asking) -> JobView:
-    """Reprioritise a job."""
+    """Change a job, also while it runs: its priority, priority class, level, freezing window."""
     row = _job(desk, job_id)
     must(who, "submit", row.queue)
     if row.end_ms is not None:
         raise Refused(409, f"{job_id} is {row.state}: nothing of it can be changed any more")
-    changes: dict[str, int] = {}
-    if body.priority is not None:
-        changes["priority"] = body.priority
-    if body.priority_class is not None:
-        if body.priority_class not in desk.classes:
-            allowed = f"a priority class of this server: {', '.join(desk.classes)}"
-            raise Refused(
-                422,
-                f"priorityClass: {body.priority_class!r} is not allowed: {allowed}",
-                [Problem(field="priorityClass", value=body.priority_class, allowed=allowed)],
-            )
-        changes["priority_class"] = desk.classes[body.priority_class]
+    changes = changes_of(desk, body)
     if changes:
         changed = ev.JobChanged(job=job_id, changes=changes)
-        desk.change([changed], who, "reprioritise", {"job": job_id}).result(PATIENCE_S)
+        desk.change([changed], who, "change", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, job_id)))
 
 
@@ -186,9 +158,8 @@ def change(job_id: str, body: JobPatch, desk: Desk, who: Asking) -> JobView:
 def hold(job_id: str, desk: Desk, who: Asking) -> JobView:
     """Hold a queued job back until it is released."""
     row = _queued(desk, job_id, who)
-    thing = Thing(kind=HOLD, name=job_id, body={"by": who.name})
     held = ev.JobChanged(job=job_id, changes={"held_by": who.name})
-    desk.change([held], who, "hold", {"job": job_id}, things=[thing]).result(PATIENCE_S)
+    desk.change([held], who, "hold", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
@@ -197,14 +168,18 @@ def release(job_id: str, desk: Desk, who: Asking) -> JobView:
     """Let a job go that was held back."""
     row = _queued(desk, job_id, who)
     released = ev.JobChanged(job=job_id, changes={"held_by": ""})
-    desk.change([released], who, "release", {"job": job_id}, gone=[(HOLD, job_id)]).result(PATIENCE_S)
+    desk.change([released], who, "release", {"job": job_id}).result(PATIENCE_S)
     return JobView(**_view(_job(desk, row.id)))
 
 
 @router.post("/jobs/{job_id}/preempt", responses={404: {"model": Error}, 409: {"model": Error}})
-def preempt(job_id: str, desk: Desk, who: Admin) -> JobView:
-    """Stop a running job and put it back into its queue; it counts as preempted (`retries.preempted`)."""
+def preempt(job_id: str, desk: Desk, who: Asking) -> JobView:
+    """Stop a running job and put it back into its queue; it counts as preempted (`retries.preempted`).
+
+    For admins and owners of its queue.
+    """
     row = _job(desk, job_id)
+    must_operate(who, row.queue)
     if row.state != "running":
         raise Refused(409, f"{job_id} is {row.state}: only a running job can be preempted")
     stopped = ev.JobRequeued(job=job_id, attempt=row.attempt, cause="preempted")
@@ -226,18 +201,6 @@ def _job(desk: Service, job_id: str) -> JobRow:
     if row is None:
         raise not_found("job", job_id)
     return row
-
-
-def _all_of(desk: Service, query: JobQuery) -> list[JobRow]:
-    """Those that are not over."""
-    rows: list[JobRow] = []
-    after: int | None = None
-    while True:
-        page = desk.store.jobs(query, after=after, limit=1000)
-        rows += [row for row in page.rows if row.end_ms is None]
-        if page.next is None:
-            return rows
-        after = page.next
 
 
 def _view(row: JobRow) -> dict[str, Any]:

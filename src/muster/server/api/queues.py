@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from muster.documents.jobs.known import DEFAULT_CLASS
 from muster.model import events as ev
@@ -14,11 +14,12 @@ from muster.model.queues import User
 from muster.model.resources import GPU, MICRO, parse_amount
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
+from muster.server.api.selecting import cancel_all, unfinished
 from muster.server.api.shapes import ClassBody, ClassView, QueueBody, QueueView, UserBody, UserView
 from muster.server.board import Shown
 from muster.server.finding import CLASS, queue_of, queue_thing, user_thing
 from muster.server.service import PATIENCE_S, Service
-from muster.store.rows import Thing
+from muster.store.rows import JobQuery, Thing
 
 router = APIRouter(prefix="/api/v1", tags=["queues"])
 
@@ -45,8 +46,28 @@ def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueV
     weight, quota = _weight(body), _quota(body)
     made = queue_of(Thing(kind="queue", name=name, body=body.model_dump(by_alias=True) | {"quota": {}}))
     made = replace(made, weight=weight, quota=quota)
-    desk.change([ev.QueueSet(queue=made)], who, "queue", {"queue": name}, things=[queue_thing(made)]).result(PATIENCE_S)
+    desk.set_queue(who, made)
     return _known(desk, name)
+
+
+@router.delete("/queues/{name}", status_code=204, responses={404: {"model": Error}, 409: {"model": Error}})
+def delete_queue(
+    name: NamePath,
+    desk: Desk,
+    who: Admin,
+    cancel: Annotated[bool, Query(description="Cancel its jobs first.")] = False,
+) -> None:
+    """Make an end of a queue, and of what is remembered of its use. One with jobs that are not over stays: they must
+    end, or be cancelled, first. Jobs that are over stay as long as others."""
+    if name not in desk.world.queues:
+        raise not_found("queue", name)
+    if cancel:
+        cancel_all(desk, who, unfinished(desk, JobQuery(queue=name)))
+    left = desk.delete_queue(who, name)
+    if left:
+        allowed = "only without jobs that are not over: cancel them first, or delete it with cancel=true"
+        problem = Problem(field="name", value=name, allowed=allowed)
+        raise Refused(409, f"queue {name!r} has {left} jobs that are not over: it can be deleted {allowed}", [problem])
 
 
 @router.get("/users")

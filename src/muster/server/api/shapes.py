@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
+LabelName = Annotated[str, Field(min_length=1, max_length=317, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$")]
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$")]
 JobState = Literal["queued", "pending", "running", "succeeded", "failed", "cancelled"]
 LAST = 2**63 - 1  # no store counts further
 Amount = str | int | float
@@ -75,10 +77,15 @@ class JobView(Shape):
 
 
 class JobDetail(JobView):
-    """A job with the file it was submitted as, and its attempts that are not over."""
+    """A job with the file it was submitted as, and its attempts that are not over.
+
+    Its level and freezing window (in seconds) as they are now, while it is not over.
+    """
 
     spec: dict[str, Any]
     leases: list[Lease] = []
+    level: str | None = None
+    freezing_window: float | None = None
 
 
 class JobPage(Shape):
@@ -103,30 +110,19 @@ class Why(Shape):
     as_of: float | None = None
 
 
-class Cancel(Body):
-    """Which jobs to cancel: these, or all of a job set."""
-
-    jobs: Annotated[list[str], Field(max_length=10_000)] = []
-    job_set: str = ""
-    queue: str = ""
-
-
-class Cancelled(Shape):
-    """The jobs that were cancelled; those that were over already are not among them."""
-
-    jobs: list[str]
-
-
 class JobPatch(Body):
-    """What can be changed of a job."""
+    """What can be changed of a job, also while it runs. The freezing window is seconds."""
 
     priority: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
     priority_class: str | None = None
+    level: str | None = None
+    freezing_window: Annotated[float, Field(ge=0, le=MOST_SECONDS)] | None = None
 
 
 class QueueBody(Body):
     """A queue's settings. The excess budget is usage × minutes (null: no limit); the defaults are seconds, for jobs
-    that are submitted from now on and say nothing of their own."""
+    that are submitted from now on and say nothing of their own. Owners are the names of tokens: they operate the jobs
+    of the queue. Labels are for people and their tools."""
 
     weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
     quota: dict[str, Amount] = {}
@@ -134,6 +130,8 @@ class QueueBody(Body):
     excess_budget: Annotated[float, Field(ge=0, le=1e12)] | None = None
     default_time_limit: Annotated[float, Field(ge=0.001, le=MOST_SECONDS)] | None = None
     default_expected_runtime: Annotated[float, Field(ge=0, le=MOST_SECONDS)] | None = None
+    owners: Annotated[list[Name], Field(max_length=100)] = []
+    labels: Annotated[dict[LabelName, LabelValue], Field(max_length=100)] = {}
 
 
 class QueueView(QueueBody):
@@ -147,13 +145,17 @@ class QueueView(QueueBody):
 
 
 class ClusterView(Shape):
-    """A cluster. `silent`: nothing was heard of its agent for a while."""
+    """A cluster. `silent`: nothing was heard of its agent for a while.
+
+    `honours`: keys of job files that not every cluster can do, and this one can.
+    """
 
     name: str
     preference: int
     silent: bool
     heard: float | None = None
     nodes: int = 0
+    honours: list[str] = []
 
 
 class DrainBody(Body):

@@ -68,8 +68,8 @@ class World:
 
     def candidates(self, profile: Profile) -> list[str]:
         """The clusters the job may go to, silent ones too."""
-        named = {name for name, _ in profile.clusters}
-        return [name for name in self.clusters if not named or name in named]
+        named, needs = {name for name, _ in profile.clusters}, set(profile.needs)
+        return [name for name, it in self.clusters.items() if (not named or name in named) and needs <= set(it.honours)]
 
     def places(self, profile: Profile, *, abroad: bool) -> list[Spot]:
         """Where the job may be: in its own pool, and `abroad` in those that it may borrow from."""

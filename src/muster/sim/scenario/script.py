@@ -226,8 +226,12 @@ class Script:
         level = read_level(fields, known)
         if fields.has("level"):
             changes["level"] = level
+        freezing_ms = fields.duration("freezingWindow")
+        if fields.has("freezingWindow"):
+            changes["freezing_ms"] = freezing_ms
         if not changes:
-            fields.problems.add(fields.path, fields.line, "nothing to set: give priority, priorityClass or level")
+            allowed = "priority, priorityClass, level or freezingWindow"
+            fields.problems.add(fields.path, fields.line, f"nothing to set: give {allowed}")
         self._put_of_jobs(fields, "name", at_ms, changes)
         fields.close()
 

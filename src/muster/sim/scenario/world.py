@@ -8,13 +8,13 @@ from typing import Any
 
 from muster.documents.fields import Fields
 from muster.documents.jobs.known import DEFAULT_CLASS, Known
+from muster.documents.policy.calendar import read_calendar
 from muster.documents.policy.reading import read_policy
 from muster.documents.scalars import INT32, NAME, is_name
 from muster.model.fleet import Cluster
 from muster.model.policy import Policy
 from muster.model.queues import MINUTE_MS, Queue, User
 from muster.model.resources import MICRO
-from muster.sim.scenario.calendar import read_calendar
 from muster.sim.scenario.nodes import Nodes
 from muster.sim.scenario.pools import Pools
 
