@@ -17,7 +17,7 @@ from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_a
 from muster.model.width import LEVELS
 from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
-from muster.server.memory import EVICTED, FLOW, PROMISE
+from muster.server.memory import EVICTED, FLOOR, FLOW, KEPT, PROMISE
 from muster.server.unfinished import Unfinished, reader_of_kept
 from muster.server.world import Found, Recalled
 from muster.store.rows import Thing
@@ -187,6 +187,7 @@ def found_in(
         flows=store.things(FLOW),
         promises=_of_waiting(store.things(PROMISE), jobs),
         gave_way=store.things(EVICTED),
+        virtual=[*store.things(KEPT), *store.things(FLOOR)],
         over=over,
         reruns=unfinished.reruns,
     )

@@ -22,7 +22,9 @@ from muster.engine.elastic.evening import Evener, uneven_from
 from muster.engine.elastic.growing import Grower
 from muster.engine.elastic.load import Load
 from muster.engine.elastic.resizes import Resizes
+from muster.engine.elastic.sharing import Rights, Sharer
 from muster.engine.elastic.shrinking import Cuts, Line, taken
+from muster.engine.elastic.swapping import Swaps
 from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
 from muster.engine.garbage import in_one_go
@@ -69,6 +71,7 @@ class Width:
         self._vain = 0
         self._has_evicted = False
         self._in_vain: set[tuple[Profile, str]] = set()
+        self._rights = Rights(ledger)
         self.resizes = Resizes()
         if self.units:
             horizon.spare = self._spare_on
@@ -220,12 +223,14 @@ class Width:
         load = self._load(horizon)
         self._restore(horizon, load)
         grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
-        percent = self._policy.uneven_percent
-        evener = Evener(self._by_turns, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
+        swaps = Swaps(grower, load, self._ledger, horizon.now, is_strict=anyone_waits)
+        evener = Evener(self._by_turns, swaps, self._rights, self._policy.uneven_percent)
         self._settle_bound(horizon)
         self._divide(grower, load, horizon, is_strict=anyone_waits)
         grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
         self._note(Why.GROWTH)
+        if Sharer(self._by_turns, swaps, self._rights).share_out():
+            self._note(Why.SHARE)
         while evener.even_out() and not anyone_waits:  # what is left over of a swap may do for others
             self._note(Why.EVENNESS)
             grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
@@ -320,7 +325,8 @@ class Width:
             moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
         elif self.units:
             moments += self._halvings_ms()
-            marks = uneven_from(self._by_turns, self._policy.uneven_percent, self._clock.every_ms)
+            percent = self._policy.uneven_percent
+            marks = uneven_from(self._by_turns, self._rights, percent, self._clock.every_ms)
             if marks is not None:
                 moments.append(self._clock.mark_ms + max(marks, 1) * self._clock.every_ms)
         return min(moments, default=None)
