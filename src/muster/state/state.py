@@ -393,7 +393,7 @@ class State:
         if not job.profile.is_elastic:
             return None
         usage = self._measures.of(job.profile, tasks).usage
-        return self.elastic.enter(job.id, self._pool_with(tasks), usage, self.now_ms, self._pool_of)
+        return self.elastic.enter(job, self._pool_with(tasks), usage, self.now_ms, self._pool_of)
 
     def _pool_of(self, run: Running) -> str:
         """The pool in which an attempt runs."""

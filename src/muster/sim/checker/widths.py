@@ -48,18 +48,18 @@ class Widths:
     def shrink_first(self) -> Iterator[str]:
         """Those who shrink for nobody who starts."""
         for place, action in enumerate(self._resizes):
-            is_later = action.why in (Why.EVENNESS, Why.BENEFIT) or (
-                action.why is Why.ROOM and set(action.by) & self._starts
+            is_later = action.why in (Why.SHARE, Why.EVENNESS, Why.BENEFIT) or (
+                action.why in (Why.ROOM, Why.QUOTA) and set(action.by) & self._starts
             )
             if action.removed and not is_later:
-                if action.why is Why.ROOM:
+                if action.why in (Why.ROOM, Why.QUOTA):
                     yield f"{action.job}: shrinks for {list(action.by)}, which do not start"
                 yield from self._shrink(place, action)
 
-    def shrink_for(self, job: str) -> Iterator[str]:
-        """Those who shrink for this job, which is about to start."""
+    def shrink_for(self, job: str, why: Why) -> Iterator[str]:
+        """Those who shrink for this job, which is about to start: for its quota before it is let in, then for room."""
         for place, action in enumerate(self._resizes):
-            if job in action.by and place not in self._shrunk:
+            if job in action.by and action.why is why and place not in self._shrunk:
                 yield from self._shrink(place, action)
 
     def needless_problems(self) -> Iterator[str]:
