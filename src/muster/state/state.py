@@ -20,7 +20,6 @@ from muster.model.jobs import Job, Pending, Running, Task
 from muster.model.made import Made
 from muster.model.plan import Rule
 from muster.model.policy import Policy
-from muster.model.pools import DEFAULT_POOL
 from muster.model.queues import Queue, User
 from muster.model.resources import NOTHING, Resources
 from muster.model.retries import FAILED, PREEMPTED
@@ -393,18 +392,11 @@ class State:
         if not job.profile.is_elastic:
             return None
         usage = self._measures.of(job.profile, tasks).usage
-        return self.elastic.enter(job, self._pool_with(tasks), usage, self.now_ms, self._pool_of)
+        return self.elastic.enter(job, self.machines.pool_with(tasks), usage, self.now_ms, self._pool_of)
 
     def _pool_of(self, run: Running) -> str:
         """The pool in which an attempt runs."""
-        return self._pool_with(run.tasks)
-
-    def _pool_with(self, tasks: tuple[Task, ...]) -> str:
-        """The pool of the nodes these tasks are on; the default pool once the nodes are gone."""
-        if not self.machines.pools:
-            return DEFAULT_POOL
-        fleet = self.fleet
-        return next((fleet.pool_of(task.node) for task in tasks if task.node in fleet.nodes), DEFAULT_POOL)
+        return self.machines.pool_with(run.tasks)
 
     def _resize(self, event: ev.JobResized) -> None:
         run = self.running[event.job]

@@ -1,4 +1,4 @@
-"""Who shrinks for a job that waits for quota: the most served of the same queue or user, never below min (design.md 5.6).
+"""Who shrinks for a job that waits for quota: the most served of its queue or user, never below min (design.md 5.6).
 
 What growth has taken of a quota is not kept from a job that needs it. As few tasks go as are enough. And until such a
 job has started, nobody grows into the quota that it could have if all shrank: what falls free bit by bit adds up.
@@ -22,8 +22,7 @@ class _Wants:
         self._lacks = lacks
         self._left = [dict(lack.amounts.items()) for lack in lacks]
 
-    @property
-    def is_met(self) -> bool:
+    def are_met(self) -> bool:
         """Whether nothing lacks any more."""
         return all(amount <= 0 for left in self._left for amount in left.values())
 
@@ -50,16 +49,16 @@ def cuts_for_quota(lacks: Sequence[Lack], units: Iterable[Unit]) -> Cuts | None:
     """The tasks that these give up, those of the first first, so that nothing lacks any more; None: not enough."""
     wants, given = _Wants(lacks), list[tuple[Unit, Task]]()
     for unit in units:
-        for task in () if wants.is_met else unit.surplus():
+        for task in () if wants.are_met() else unit.surplus():
             if wants.is_helped_by(unit, task):
                 wants.give(unit, task)
                 given.append((unit, task))
-    if not wants.is_met:
+    if not wants.are_met():
         return None
     cuts: dict[Unit, tuple[Task, ...]] = {}
     for unit, task in reversed(given):  # the least served first: theirs stay if they can
         wants.give(unit, task, -1)
-        if not wants.is_met:
+        if not wants.are_met():
             wants.give(unit, task)
             cuts[unit] = (task, *cuts.get(unit, ()))
     return list(reversed(cuts.items()))

@@ -328,7 +328,8 @@ class Width:
             for task in unit.went:
                 group = unit.run.job.profile.group(task.group)
                 asks = group.request.resources
-                if load.takes(unit.run.cluster, asks) and span.fits(task.node, group, task.devices):
+                is_allowed = load.takes(unit.run.cluster, asks) and self._ledger.has_quota_for(unit.run.job, asks)
+                if is_allowed and span.fits(task.node, group, task.devices):
                     span.put(task.node, group, task.devices)
                     load.change(unit.run.cluster, asks, -1)
                     self._ledger.widen(unit.run.job, (task,))
