@@ -171,14 +171,15 @@ def test_a_lost_node_makes_a_job_narrower_and_starts_its_window_anew():
 # --- evening out --------------------------------------------------------------------------------
 
 
-def test_a_change_of_level_is_felt_at_once():
+def test_a_change_of_level_is_felt_within_a_minute():
+    """What was given before it stays as it is: only what comes from then on counts by the new level."""
     jobs = [elastic("a", 1, 8, initial=4), elastic("b", 1, 8, initial=4)]
     events = [{"at": 600, "setJob": {"name": "b", "level": "Production"}}]
 
-    told = story(world(nodes=nodes(8), config=OFF, jobs=jobs, events=events, until=601))
+    told = story(world(nodes=nodes(8), config=OFF, jobs=jobs, events=events, until=660))
 
-    assert widths(told, at=599) == {"a": 4, "b": 4}
-    assert widths(told) == {"a": 3, "b": 5}
+    assert widths(told, at=604) == {"a": 4, "b": 4}
+    assert widths(told) == {"a": 1, "b": 7}
 
 
 def test_a_freezing_window_may_be_said_anew_while_the_job_runs():
@@ -196,6 +197,145 @@ def test_the_same_level_and_width_is_left_as_it_is():
 
     assert widths(told) == {"a": 4, "b": 4}
     assert len(told.events("resized")) == 2
+
+
+@pytest.mark.parametrize("history", [pytest.param("1h", id="an hour"), pytest.param("10d", id="ten days")])
+@pytest.mark.parametrize(
+    "queue, level, expected",
+    [
+        pytest.param("A", "Production", {"old": 1, "new": 49}, id="Production has all but an Experiment's min"),
+        pytest.param("A", "Experiment", {"old": 25, "new": 25}, id="jobs of a level come to halves"),
+        pytest.param("B", "Production", {"old": 25, "new": 25}, id="each queue has its half, whatever the levels"),
+        pytest.param("B", "Experiment", {"old": 25, "new": 25}, id="or none"),
+    ],
+)
+def test_a_newcomer_is_as_wide_as_is_its_due_however_long_others_ran(history, queue, level, expected):
+    since = {"1h": 3600, "10d": 864_000}[history]
+    jobs = [elastic("old", 1, 50, level="Experiment"), elastic("new", 1, 50, queue=queue, level=level, at=since)]
+
+    told = story(world(nodes=nodes(50), config=OFF, jobs=jobs, until=since + 3 * 300 + 60))
+
+    assert widths(told) == expected
+
+
+def test_a_queue_below_its_share_gets_its_width_in_one_round():
+    jobs = [elastic("old", 1, 50), elastic("new", 1, 50, queue="B", at=3600)]
+
+    told = story(world(nodes=nodes(50), config=OFF, jobs=jobs, until=4000))
+
+    assert changes(told, "new") == [(3900, 25)]
+    assert changes(told, "old")[-2:] == [(3600, 49), (3900, 25)]
+
+
+def test_several_small_tasks_make_room_for_a_large_one():
+    jobs = [elastic("old", 1, 32), elastic("new", 1, 4, queue="B", at=3600, asks={"cpu": 8})]
+
+    told = story(world(nodes=nodes(16, count=2), config=OFF, jobs=jobs, until=4000))
+
+    assert widths(told) == {"old": 16, "new": 2}
+
+
+def test_a_newcomer_does_not_make_up_for_what_jobs_at_their_max_never_wanted():
+    """`small` is served least, for it wants no more. Who comes after ten days begins where `wide` is."""
+    jobs = [
+        elastic("wide", 1, 30, level="Experiment"),
+        elastic("small", 1, 3, level="Production"),
+        elastic("new", 1, 30, level="Experiment", at=864_000),
+    ]
+
+    told = story(world(nodes=nodes(30), config=OFF, jobs=jobs, until=864_000 + 1800))
+
+    assert widths(told) == {"wide": 14, "small": 3, "new": 13} or widths(told) == {"wide": 13, "small": 3, "new": 14}
+
+
+def test_a_job_that_gave_way_keeps_what_it_was_given():
+    """`greedy` had the node for an hour; nobody starts anew by being evicted."""
+    jobs = [
+        elastic("greedy", 1, 8, initial=8),
+        job("urgent", "B", at=3600, cpu=8, runtime=600, priorityClass="high"),
+    ]
+
+    told = story(world(nodes=nodes(8), config=OFF, priorityClasses={"high": 9}, jobs=jobs, until=4300))
+
+    assert told.preempted() == ["greedy"]
+    served = told.simulation.state.running["greedy"].serving
+    assert served.entered == 8 * 3600 * 1_000_000 // 1000
+    assert served.served == 0
+
+
+# --- quotas -------------------------------------------------------------------------------------
+
+
+QUOTA = {"queues": [{"name": "A", "quota": {"cpu": 8}}, {"name": "B"}]}
+USERS = {"users": {"u": {"quota": {"cpu": 8}}}}
+
+
+@pytest.mark.parametrize(
+    "jobs, more, starts, expected",
+    [
+        pytest.param(
+            [elastic("e", 1, 20), job("urgent", "A", at=100, priority=5, cpu=4)],
+            QUOTA,
+            305.0,
+            {"e": 4, "urgent": 1},
+            id="of its queue, when the window has ended",
+        ),
+        pytest.param(
+            [elastic("e", 1, 20, user="u"), job("urgent", "B", at=400, cpu=4, user="u")],
+            USERS,
+            400.0,
+            {"e": 4, "urgent": 1},
+            id="of its user, in whatever queue",
+        ),
+        pytest.param(
+            [elastic("e", 1, 20), elastic("other", 1, 20, queue="B"), job("urgent", "A", at=400, cpu=4)],
+            {**QUOTA, "nodes": nodes(28)},
+            400.0,
+            {"e": 4, "other": 20, "urgent": 1},
+            id="nobody else shrinks for it",
+        ),
+        pytest.param(
+            [
+                elastic("e", 1, 20),
+                elastic("other", 1, 3, queue="B", asks={"cpu": 1, "memory": "4Gi"}),
+                job("urgent", "A", at=400, cpu=4, memory="8Gi"),
+            ],
+            {**QUOTA, "nodes": nodes(32, memory="16Gi")},
+            400.0,
+            {"e": 4, "other": 2, "urgent": 1},
+            id="and others as well if it needs room",
+        ),
+        pytest.param(
+            [elastic("e", 2, 20), job("urgent", "A", at=400, cpu=7)],
+            QUOTA,
+            None,
+            {"e": 8},
+            id="not at all if that would not do",
+        ),
+    ],
+)
+def test_shrinking_for_a_job_that_waits_for_quota(jobs, more, starts, expected):
+    told = story(world(config=PEACE, jobs=jobs, until=700, **{"nodes": nodes(32), **more}))
+
+    assert told.starts().get("urgent") == starts
+    assert widths(told) == expected
+    if starts is None:
+        assert told.reason("urgent") == "QUOTA"
+
+
+def test_what_falls_free_of_a_quota_adds_up_for_a_job_that_waits_for_it():
+    """Two grow by turns into all that ends of the queue; the job that waits needs what both have."""
+    jobs = [
+        elastic("e", 1, 20),
+        elastic("f", 1, 20, at=1),
+        *(job(f"end-{number}", "A", at=2, cpu=1, runtime=100 + 170 * number) for number in range(6)),
+        job("urgent", "A", at=60, priority=5, cpu=6),
+    ]
+
+    told = story(world(nodes=nodes(32), config=PEACE, jobs=jobs, until=4000, **QUOTA))
+
+    assert told.starts()["urgent"] <= 2 + 100 + 170 * 5 + 305
+    assert told.width("e") == told.width("f") == 1
 
 
 # --- work ---------------------------------------------------------------------------------------

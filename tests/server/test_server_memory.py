@@ -147,6 +147,7 @@ class Server:
             "since": {name: (run.started_ms, run.protected_until_ms) for name, run in state.running.items()},
             "owed": {name: (run.charge, run.overtook, run.preempted_by) for name, run in state.running.items()},
             "served": {name: run.serving for name, run in state.running.items()},
+            "virtual": {**state.elastic.kept, **state.elastic.floors},
             "pending": {name: (it.attempt, it.line, it.reservation) for name, it in state.pending.items()},
             "waiting": sorted(state.waiting()),
             "accounts": {name: (it.account, it.fixed, it.habit) for name, it in self._queues()},
@@ -361,6 +362,16 @@ STORIES = [
         ],
         "served",
         id="what an elastic job was given is not forgotten",
+    ),
+    pytest.param(
+        [
+            ("submit", [{"queue": "a", "groups": [{"name": "w", "min": 2, "max": 6, "cpu": 2}]}]),
+            ("later", 15_000),
+            ("submit", [{"queue": "b", "cpu": 4, "priorityClass": "high"}] * NODES),
+            ("later", 1_000),
+        ],
+        "virtual",
+        id="nor what one was given that gave way",
     ),
 ]
 

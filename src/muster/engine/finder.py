@@ -150,6 +150,15 @@ class Finder:
                 return Placed(cluster=cluster, tasks=found.tasks, cuts=found.cuts)
         return None
 
+    def by_quota(self, job: Job) -> Placed | None:
+        """The job, which lacks quota, with what others of its queue or user give up of it by shrinking."""
+        found = self.width.quota_for(job, self.fleet.candidates(job.profile), self.horizon)
+        if found is None:
+            return None
+        cluster, made = found
+        self.horizon = made.horizon
+        return Placed(cluster=cluster, tasks=made.tasks, cuts=made.cuts)
+
     def _why_not(self, job: Job, clusters: tuple[str, ...]) -> Blocked:
         """Whether only promises are in the way. A profile for which there is no room at all is not tried again."""
         if job.profile in self._full:

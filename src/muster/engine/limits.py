@@ -9,7 +9,7 @@ And a job that is above a limit all by itself closes the queue only for those ju
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.engine.ledger import Holding, Ledger
 from muster.model.jobs import Job, TaskGroup
@@ -33,6 +33,34 @@ class Limit:
     resource: str | None = None
     alike: Job | None = None
     charged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """By how much a job that waits would exceed the quota of its queue, or (`user`) of its user."""
+
+    queue: str | None = None
+    user: str | None = None
+    amounts: Resources
+
+    def is_of(self, job: Job) -> bool:
+        """Whether what the job holds counts for that quota."""
+        return job.queue == self.queue or (self.user is not None and job.user == self.user)
+
+
+def lacks_of(job: Job, ledger: Ledger) -> list[Lack]:
+    """What the job lacks of quotas; nothing if it alone is above one, which no one could change."""
+    holding, least, found = ledger.queues[job.queue], job.profile.least, list[Lack]()
+    owners = [(Lack(queue=job.queue, amounts=NOTHING), holding.state.queue.quota, holding.held)]
+    if (of_user := ledger.held_by_user(job.user)) is not None:
+        owners.append((Lack(user=job.user, amounts=NOTHING), ledger.quotas[job.user], of_user))
+    for owner, quota, held in owners:
+        over = {name: held.get(name) + least.get(name) - most for name, most in quota.items() if least.get(name)}
+        if any(least.get(name) > quota[name] for name in over):
+            return []
+        if lacking := Resources.of({name: amount for name, amount in over.items() if amount > 0}):
+            found.append(replace(owner, amounts=lacking))
+    return found
 
 
 def limit_on(job: Job, ledger: Ledger, policy: Policy, starts: int) -> Limit | None:

@@ -236,9 +236,10 @@ class Turn:
         field = field_of(self.horizon)
         while (job := self._fill_by_itself(field)) is not None:
             if limit := limit_on(job, self.ledger, self.policy, self.minutes.starts):
-                self._close_queue(job, limit)
-                continue
-            if not self._consider(job) and not self.policy.backfill:
+                if not self._starts_by_quota(job, limit):
+                    self._close_queue(job, limit)
+                    continue
+            elif not self._consider(job) and not self.policy.backfill:
                 break
             field = field_of(self.horizon)
 
@@ -301,6 +302,17 @@ class Turn:
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
         self.lines.close(job.queue, limit)
+
+    def _starts_by_quota(self, job: Job, limit: Limit) -> bool:
+        """Whether the job starts after all, since others of its queue or user shrink for its quota."""
+        placed = self.finder.by_quota(job) if limit.waiting.reason in (Reason.QUOTA, Reason.USER_QUOTA) else None
+        if placed is None:
+            return False
+        charge = charge_for(job, self.ledger.queues[job.queue], self.ledger)
+        self.ledger.admit(job, charge)
+        self._start(job, self.snapshot.next_attempt(job), placed, charge=charge)
+        self.lines.take(job)
+        return True
 
     def _consider(self, job: Job, *, is_aged: bool = False) -> bool:
         """Start the job, reserve for it or set its profile aside; whether it starts.

@@ -22,7 +22,7 @@ from muster.model.queues import Queue, User
 from muster.model.race import RaceSpec, Sighting
 from muster.model.resources import Resources
 from muster.model.retries import FAILED
-from muster.model.width import Serving
+from muster.model.width import Kept, Serving
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -401,6 +401,14 @@ class ServingRecalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualRecalled:
+    """Found written down: virtual times of elastic jobs that wait again, and by pool where one enters if none runs."""
+
+    kept: tuple[tuple[str, Kept], ...] = ()
+    floors: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesStand:
     """A turn found queues in line that were not before, each with service that is put down to it for the time it was
     away; and others there no more."""
@@ -449,6 +457,7 @@ Event = (
     | JobRecalled
     | QueueRecalled
     | ServingRecalled
+    | VirtualRecalled
     | QueuesStand
     | RaceEvent
 )

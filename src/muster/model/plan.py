@@ -94,7 +94,9 @@ class Why(Enum):
 
     GROWTH = "growth"  # there is room nobody waits for
     ROOM = "room"  # a job that waits starts in it
+    QUOTA = "quota"  # a job of the same queue or user that waits starts with that part of a quota
     LOAD = "load"  # more is in use than may be, or than the calendar leaves
+    SHARE = "share"  # a queue below its entitled share takes its place
     EVENNESS = "evenness"  # one was served much more than another, which takes its place
     BENEFIT = "benefit"  # a task is worth much more to another
 

@@ -17,7 +17,7 @@ from muster.model.resources import GPU, MICRO, Resources, format_amount, parse_a
 from muster.model.width import LEVELS
 from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, LEASED, RUNNING, STOPPING
-from muster.server.memory import EVICTED, FLOW, PROMISE
+from muster.server.memory import EVICTED, FLOOR, FLOW, KEPT, PROMISE
 from muster.server.notes import BUDGET, budget_of
 from muster.server.unfinished import Unfinished, reader_of_kept
 from muster.server.world import Found, Recalled
@@ -201,6 +201,7 @@ def found_in(
         promises=_of_waiting(store.things(PROMISE), jobs),
         gave_way=store.things(EVICTED),
         budgets=[budget_of(thing) for thing in store.things(BUDGET)],
+        virtual=[*store.things(KEPT), *store.things(FLOOR)],
         over=over,
         reruns=unfinished.reruns,
     )

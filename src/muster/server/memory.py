@@ -1,8 +1,9 @@
 """What the world remembers that no row of a job or a lease says: so that a restart changes no decision.
 
 A queue's memory of what it used (flows, design.md 4.1) and when it was last in use; the promises made to pending jobs;
-to whom a job gave way. Each is one small thing, written in the transaction of the turn that changed it. What only
-concerns an attempt (its charge, whom it overtook, what it was given) stands in its lease.
+to whom a job gave way; the virtual times of elastic jobs that wait again. Each is one small thing, written in the
+transaction of the turn that changed it. What only concerns an attempt (its charge, whom it overtook, what it was given)
+stands in its lease.
 
 Why things, and what is left out: docs/adr/0037-reasons-with-turns.md.
 """
@@ -17,12 +18,14 @@ from muster.model.flow import Account
 from muster.model.habit import Habit
 from muster.model.jobs import Job, Pending, Reservation, Running, Task
 from muster.model.plan import Rule
+from muster.model.pools import DEFAULT_NAME
 from muster.model.snapshot import QueueState
-from muster.model.width import Serving
+from muster.model.width import Kept, Serving
 from muster.state.state import State
 from muster.store.rows import Body, Thing
 
 FLOW, PROMISE, EVICTED = "flow", "promise", "gaveWay"
+KEPT, FLOOR = "virtual", "leastVirtual"
 
 IN_USE_MS = 60_000  # how exactly it is known when a queue was last in use
 
@@ -35,6 +38,7 @@ class Memory:
         self._seen: dict[str, QueueState] = {}
         self._flows: dict[str, _Flow] = {}
         self._promises: dict[str, Pending] = dict(state.pending)
+        self._kept, self._floors = dict(state.elastic.kept), dict(state.elastic.floors)
         for name, books in state.books.items():
             self._seen[name] = books.state()
             self._flows[name] = _flow_of(self._seen[name])
@@ -42,7 +46,8 @@ class Memory:
     def changed(self) -> tuple[list[Thing], list[tuple[str, str]]]:
         """What a turn changed: things to write, and the kind and name of those that are no more."""
         promises, gone = self._changed_promises()
-        return [*self._changed_flows(), *promises], gone + self._gone_flows()
+        virtual, started = self._changed_virtual()
+        return [*self._changed_flows(), *promises, *virtual], [*gone, *started, *self._gone_flows()]
 
     def _changed_flows(self) -> Iterable[Thing]:
         for name, books in self._state.books.items():
@@ -70,6 +75,16 @@ class Memory:
         things = [promise_thing(it) for name, it in pending.items() if before.get(name) is not it]
         gone = [(PROMISE, name) for name in before if name not in pending]
         self._promises = dict(pending)
+        return things, gone
+
+    def _changed_virtual(self) -> tuple[list[Thing], list[tuple[str, str]]]:
+        kept, floors = self._state.elastic.kept, self._state.elastic.floors
+        if kept == self._kept and floors == self._floors:
+            return [], []
+        things = [kept_thing(name, it) for name, it in kept.items() if self._kept.get(name) != it]
+        things += [floor_thing(pool, it) for pool, it in floors.items() if self._floors.get(pool) != it]
+        gone = [(KEPT, name) for name in self._kept if name not in kept]
+        self._kept, self._floors = dict(kept), dict(floors)
         return things, gone
 
 
@@ -194,6 +209,27 @@ def recall_evicted(state: State, thing: Thing) -> None:
     """A job that is not over gave way before."""
     for by in thing.body["by"]:
         state.apply(ev.JobPreempted(job=thing.name, attempt=0, rule=Rule.FAIR_SHARE, by=by, tasks=()), state.now_ms)
+
+
+def kept_thing(job: str, kept: Kept) -> Thing:
+    """The virtual time that an elastic job came to that waits again."""
+    return Thing(kind=KEPT, name=job, body={"pool": kept.pool, "virtual": kept.virtual})
+
+
+def floor_thing(pool: str, virtual: int) -> Thing:
+    """Where an elastic job enters in a pool in which none runs."""
+    return Thing(kind=FLOOR, name=pool or DEFAULT_NAME, body={"pool": pool, "virtual": virtual})
+
+
+def recall_virtual(state: State, things: Iterable[Thing]) -> None:
+    """Elastic jobs that are not over ran before, or others did."""
+    found = list(things)
+    if not found:
+        return
+    waiting = state.waiting()
+    kept = ((it.name, Kept(**it.body)) for it in found if it.kind == KEPT and it.name in waiting)
+    floors = ((str(it.body["pool"]), int(it.body["virtual"])) for it in found if it.kind == FLOOR)
+    state.apply(ev.VirtualRecalled(kept=tuple(kept), floors=tuple(floors)), state.now_ms)
 
 
 def attempt_body(run: Running) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from muster.server.finding import POLICY, SETTING, classes_in, found_in, queue_t
 from muster.server.leases import Leases
 from muster.server.limits import Limits
 from muster.server.logs import Logs
+from muster.server.memory import KEPT
 from muster.server.naming import Names
 from muster.server.news import News
 from muster.server.notes import KINDS, Notes
@@ -127,11 +128,12 @@ class Service:
 
     def _return_pending(self, found: Found) -> None:
         """Who was promised room that nobody remembers stands in line again, and its row says so; nor does anyone need
-        to know any more to whom jobs that are over gave way."""
+        to know any more to whom jobs that are over gave way, or what they were given."""
         known = {thing.name for thing in found.promises}
         pending = [job.id for job, past in with_past(found.jobs) if past.state == "pending" and job.id not in known]
-        alive = ids_of(found.jobs) if found.gave_way else set()
-        gone = [(thing.kind, thing.name) for thing in found.gave_way if thing.name not in alive]
+        of_jobs = [*found.gave_way, *(thing for thing in found.virtual if thing.kind == KEPT)]
+        alive = ids_of(found.jobs) if of_jobs else set()
+        gone = [(thing.kind, thing.name) for thing in of_jobs if thing.name not in alive]
         if self.notes.jobs():  # of jobs that were over when a server wrote no end of them yet
             gone += self.notes.end(self.notes.jobs() - ids_of(found.jobs))
         if pending or gone:

@@ -21,7 +21,14 @@ from muster.model.policy import Policy
 from muster.model.pools import Pool
 from muster.model.queues import Queue, User
 from muster.server.leases import ENDED, STOPPING
-from muster.server.memory import as_evicted, recall_evicted, recall_flow, recall_promise, serving_of
+from muster.server.memory import (
+    as_evicted,
+    recall_evicted,
+    recall_flow,
+    recall_promise,
+    recall_virtual,
+    serving_of,
+)
 from muster.server.writing import tasks_of
 from muster.state.lining import line_up
 from muster.state.run import Listener, Moment, Run
@@ -47,8 +54,8 @@ class Found:
     past, or crowds that only ever waited; `over` what became of others that they wait for; `reruns` those that run
     again when their cluster is silent.
 
-    What the world remembers beside rows (`muster.server.memory`): `flows` of queues, `promises` to jobs, and to whom
-    they `gave_way`.
+    What the world remembers beside rows (`muster.server.memory`): `flows` of queues, `promises` to jobs, to whom they
+    `gave_way`, and the `virtual` times of elastic jobs.
     """
 
     clusters: Sequence[Cluster] = ()
@@ -65,6 +72,7 @@ class Found:
     flows: Sequence[Thing] = ()
     promises: Sequence[Thing] = ()
     gave_way: Sequence[Thing] = ()
+    virtual: Sequence[Thing] = ()
 
 
 def with_past(jobs: Iterable[Recalled | Crowd]) -> Iterator[Recalled]:
@@ -172,6 +180,7 @@ def restored(policy: Policy, found: Found) -> World:
         recall_promise(state, thing)
     for thing in found.flows:
         recall_flow(state, thing)
+    recall_virtual(state, found.virtual)
     world = World(state)
     world.reruns = set(found.reruns)
     world.is_paused = found.is_paused

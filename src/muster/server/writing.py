@@ -88,6 +88,8 @@ class Written:
                 self._change(job, **{name: given[name] for name in ("priority", "priority_class") if name in given})
                 if given.get("held_by"):
                     self._change(job, state="queued", cluster="")
+                if "level" in given:
+                    self._weigh(job)
             case _:
                 pass
         self._tell(event, queue_of)
@@ -211,6 +213,13 @@ class Written:
             spec["widths"] = widened(row.spec.get("widths", ()), run.resources, self._now_ms)
         # Only tasks of it gave way, if any did: the attempt goes on, and what was noted of them does not stop it.
         self.put(replace(row, spec=spec, reason=""))
+
+    def _weigh(self, job: str) -> None:
+        """What an elastic attempt is given counts by another level from now on."""
+        run = self._state.running.get(job)
+        row = None if run is None else self.lease(job, run.attempt)
+        if run is not None and row is not None and row.state not in (STOPPING, ENDED):
+            self.put(replace(row, spec={**row.spec, **attempt_body(run)}))
 
     def _note_reason(self, job: str, attempt: int, reason: str) -> None:
         row = self.lease(job, attempt)

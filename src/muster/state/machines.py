@@ -11,7 +11,7 @@ from muster.model import events as ev
 from muster.model.fleet import Cluster, Fleet
 from muster.model.jobs import Job, Profile, Task
 from muster.model.nodes import Node
-from muster.model.pools import Pool
+from muster.model.pools import DEFAULT_POOL, Pool
 from muster.model.resources import NOTHING, Resources
 from muster.model.snapshot import NodeState
 
@@ -51,6 +51,13 @@ class Machines:
         if self._fleet is None:
             self._fleet = Fleet(self.clusters.values(), self.nodes.values(), self.pools.values())
         return self._fleet
+
+    def pool_with(self, tasks: Iterable[Task]) -> str:
+        """The pool of the nodes these tasks of an attempt are on; the default pool once the nodes are gone."""
+        if not self.pools:
+            return DEFAULT_POOL
+        fleet = self.fleet()
+        return next((fleet.pool_of(task.node) for task in tasks if task.node in fleet.nodes), DEFAULT_POOL)
 
     def floor(self) -> Floor:
         """What is on each node; the same object until the fleet changes."""

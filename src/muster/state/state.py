@@ -56,7 +56,7 @@ class State:
         self._preempted_by: dict[str, tuple[str, ...]] = {}  # only of those who ever were, until they end
         self._preempted_for: dict[str, Rule] = {}  # by which rule the last time, until their attempt is over
         self.protection = Protection()
-        self._elastic = Elastic()
+        self.elastic = Elastic()
         self._measures = Measures(policy.weights)
         self.roll = Roll(policy.order.reads_time)
         self.runs = Runs(self.roll)
@@ -113,7 +113,7 @@ class State:
         if self.asks_planner:
             return False
         may_move = self.running and self.policy.move_points is not None
-        return not (self.roll.row_of or self.pending or self.held or self._elastic or may_move)
+        return not (self.roll.row_of or self.pending or self.held or self.elastic or may_move)
 
     def lender(self, job_id: str, tasks: tuple[Task, ...]) -> str | None:
         """The pool whose nodes these tasks of a job are on, if that is not the job's own."""
@@ -167,7 +167,7 @@ class State:
         other._evicted, other._preempted_by = dict(self._evicted), dict(self._preempted_by)
         other._preempted_for = dict(self._preempted_for)
         other.protection = self.protection.fork()
-        other._elastic = self._elastic.fork()
+        other.elastic = self.elastic.fork()
         other.dependencies = self.dependencies.fork()
         other._asking = set(self._asking)
         return other
@@ -237,6 +237,8 @@ class State:
                 self.books.note_standing(entered, closed, now_ms)
             case ev.ServingRecalled(job=job_id, serving=serving):
                 self._change_run(replace(self.running[job_id], serving=serving))
+            case ev.VirtualRecalled(kept=kept, floors=floors):
+                self.elastic.recall(kept, floors)
             case _:
                 if not (self.races.takes(event) or self.protection.takes(event)):
                     self.machines.apply(event)
@@ -340,7 +342,9 @@ class State:
             if job.held_by:  # it gives its reservation back
                 self._return(job_id)
         elif phase is Phase.RUNNING:
-            self._change_run(replace(self.running[job_id], job=job))
+            run = self.running[job_id]
+            serving = run.serving and run.serving.settled(self.now_ms, run.job.level)
+            self._change_run(replace(run, job=job, serving=serving if job.level != run.job.level else run.serving))
 
     # -- a job's way -----------------------------------------------------------------------------------
 
@@ -388,7 +392,7 @@ class State:
             serving=self._serving(job, event.tasks),
             preempted_by=self._preempted_by.get(job.id, ()),
         )
-        self._elastic.note(run)
+        self.elastic.note(run)
         self.runs.add(run)
         self.machines.move_in(job, event.tasks)
         self._use(job, event.tasks, sign=+1, whole=True)
@@ -397,7 +401,12 @@ class State:
         """What a job that starts now was given so far, if it is elastic."""
         if not job.profile.is_elastic:
             return None
-        return self._elastic.enter(self._measures.of(job.profile, tasks).usage, self.now_ms)
+        usage = self._measures.of(job.profile, tasks).usage
+        return self.elastic.enter(job, self.machines.pool_with(tasks), usage, self.now_ms, self._pool_of)
+
+    def _pool_of(self, run: Running) -> str:
+        """The pool in which an attempt runs."""
+        return self.machines.pool_with(run.tasks)
 
     def _resize(self, event: ev.JobResized) -> None:
         run = self.running[event.job]
@@ -408,22 +417,24 @@ class State:
         self.machines.move_in(run.job, came)
         self._use(run.job, gone, sign=-1, whole=False)
         self._use(run.job, came, sign=+1, whole=False)
-        serving = run.serving and run.serving.resized(self.now_ms, self._measures.of(run.job.profile, kept).usage)
+        serving = run.serving and run.serving.resized(
+            self.now_ms, self._measures.of(run.job.profile, kept).usage, run.job.level
+        )
         preempted_by = self._preempted_by.get(event.job, ())
         self._change_run(replace(run, tasks=kept, serving=serving, preempted_by=preempted_by))
 
     def _change_run(self, run: Running) -> None:
         self.runs.remove(run.job.id)
         self.running[run.job.id] = run
-        self._elastic.note(run)
+        self.elastic.note(run)
         self.runs.add(run)
 
-    def _stop(self, job_id: str) -> Job:
+    def _stop(self, job_id: str, *, waits_again: bool = False) -> Job:
         """The running attempt is over: its room, usage and charge come back, and it asks for nothing."""
         if job_id in self.races:
             return self._stop_race(job_id)
         run = self.running.pop(job_id)
-        self._elastic.forget(run)
+        self.elastic.forget(run, self.now_ms, self._pool_of, waits_again=waits_again)
         self.runs.remove(job_id)
         self.machines.move_out(run.job, run.tasks)
         self._use(run.job, run.tasks, sign=-1, whole=True)
@@ -441,7 +452,7 @@ class State:
         if event.cause == FAILED:
             self._learn_from(event.job)
         run = self.running.get(event.job)
-        job = self._stop(event.job)
+        job = self._stop(event.job, waits_again=True)
         if run is not None and self.policy.order.attained:
             job = replace(job, attained=run.attained_by(self.now_ms, self.policy.weights))
         self._retried[event.job] = self.jobs[event.job].attempts
@@ -472,6 +483,7 @@ class State:
         self._preempted_by.pop(job_id, None)
         self._preempted_for.pop(job_id, None)
         self.protection.forget(job_id)
+        self.elastic.over(job_id)
         self.touch(job.queue, -1)
         for freed in self.dependencies.end(job_id, phase.value):
             if not self.held[freed].held_by:

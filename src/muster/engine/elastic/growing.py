@@ -177,6 +177,11 @@ class Grower:
             self._ledger.widen(unit.run.job, (task,))
         unit.gain(group.name, [task.node for task in tasks], [task.devices for task in tasks])
 
+    def may_use(self, node: str, group: TaskGroup) -> bool:
+        """Whether tasks of the group may be on that node at all."""
+        fleet = self._horizon.now.books.grounds.fleet
+        return node in fleet.nodes and fleet.suits(fleet.nodes[node], group.constraint)
+
     def _allowed(self, unit: Unit, group: TaskGroup, many: int) -> int:
         """How many of so many tasks quotas and load allow."""
         asks = group.request.resources

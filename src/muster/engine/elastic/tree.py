@@ -57,9 +57,10 @@ class Tree:
         return reversed(self._units)
 
     def set_level(self, unit: Unit, level: int, moment_ms: int) -> None:
-        """The unit's level is another from now on (`SetPrio`); what it was given is weighed anew as of a moment."""
+        """The unit's level is another from that moment on (`SetPrio`); what it was given before stays as it is."""
         self.delete(unit)
-        unit.run = replace(unit.run, job=replace(unit.run.job, level=level))
-        if unit.run.serving is not None:
-            unit.virtual = unit.run.serving.virtual_at(moment_ms, level)
+        serving = unit.run.serving and unit.run.serving.settled(moment_ms, unit.run.job.level)
+        unit.run = replace(unit.run, job=replace(unit.run.job, level=level), serving=serving)
+        if serving is not None:
+            unit.virtual = serving.entered
         self.add(unit)

@@ -21,15 +21,19 @@ from muster.engine.elastic.dividing import Divider, is_divisible
 from muster.engine.elastic.evening import Evener, uneven_from
 from muster.engine.elastic.growing import Grower
 from muster.engine.elastic.load import Load
+from muster.engine.elastic.quotas import cuts_for_quota, may_eat
 from muster.engine.elastic.resizes import Resizes
+from muster.engine.elastic.sharing import Rights, Sharer
 from muster.engine.elastic.shrinking import Cuts, Line, taken
+from muster.engine.elastic.swapping import Swaps
 from muster.engine.elastic.tree import Tree
 from muster.engine.elastic.unit import Unit
 from muster.engine.garbage import in_one_go
 from muster.engine.horizon import Horizon
 from muster.engine.keeping import Spare
 from muster.engine.ledger import Ledger
-from muster.engine.placement import Tasks
+from muster.engine.limits import Lack, lacks_of
+from muster.engine.placement import Placer, Tasks
 from muster.engine.rooms import Span
 from muster.model.jobs import Job, Profile, Running
 from muster.model.plan import Why
@@ -67,8 +71,11 @@ class Width:
         self._clock = Clock(snapshot.now_ms, snapshot.policy.elastic_every_ms or 1)
         self._lines: dict[str, Line] = {}
         self._vain = 0
+        self._vain_quotas: set[tuple[Profile, str, str]] = set()
+        self.owed: list[Lack] = []  # quota for jobs that wait, which elastic jobs could give up sooner or later
         self._has_evicted = False
         self._in_vain: set[tuple[Profile, str]] = set()
+        self._rights = Rights(ledger)
         self.resizes = Resizes()
         if self.units:
             horizon.spare = self._spare_on
@@ -106,6 +113,8 @@ class Width:
     def reopen(self) -> None:
         """Promises are made anew: who could not be helped before is looked at again."""
         self._in_vain.clear()
+        self._vain_quotas.clear()
+        self.owed.clear()
 
     def gone(self, job: str) -> None:
         """Tasks of the job were evicted: its width is not ours to change any more."""
@@ -149,6 +158,52 @@ class Width:
             self._vain += 1
             self._in_vain.add((job.profile, cluster))
         return made
+
+    def quota_for(self, job: Job, clusters: Iterable[str], horizon: Horizon) -> tuple[str, Yielded] | None:
+        """The job with the part of a quota that others of its queue or user give up, and room from anyone, if that
+        helps; and in which cluster. If it does not help by now, nobody grows into what it could have."""
+        like = (job.profile, job.queue, job.user)
+        if not self.units or like in self._vain_quotas or self._vain >= VAIN_SEARCHES:
+            return None
+        lacks = lacks_of(job, self._ledger)
+        cuts = cuts_for_quota(lacks, (it for it in self.tree.from_the_right() if it.may_change)) if lacks else None
+        for cluster in clusters if cuts else ():
+            made = self._within_quota(job, cluster, horizon, cuts or [])
+            if made is not None:
+                return cluster, made
+        self._vain_quotas.add(like)
+        self._vain += cuts is not None
+        if lacks and cuts_for_quota(lacks, (unit for unit in self.units.values() if not unit.settled)) is not None:
+            self.owed += lacks
+        return None
+
+    def _within_quota(self, job: Job, cluster: str, horizon: Horizon, cuts: Cuts) -> Yielded | None:
+        """The job started when these have gone for its quota, and others for room; None, with nothing changed, if a
+        promise stands in the way or there is no room."""
+        before = [(unit, unit.row, unit.thaws_ms, unit.tasks, unit.went) for unit, _ in cuts]
+        trial = horizon.fork_without(())
+        self._narrow(trial, cuts)
+        for unit, gone in cuts:
+            unit.lose(gone)
+        self._lines.clear()  # they line up tasks that these had
+        is_kept = trial.renew() if horizon.promised else True
+        made = self._beside(job, cluster, trial) if is_kept else None
+        if made is None:
+            for unit, row, thaws_ms, tasks, went in before:
+                unit.row, unit.thaws_ms, unit.tasks, unit.went = row, thaws_ms, tasks, went
+            self._lines.clear()
+            return None
+        for unit, _ in cuts:
+            self.resizes.note(unit, Why.QUOTA, job.id)
+        return made._replace(cuts=(*(Cut(unit.run, gone) for unit, gone in cuts), *made.cuts))
+
+    def _beside(self, job: Job, cluster: str, horizon: Horizon) -> Yielded | None:
+        """The job on free room, or in the place of tasks that others give up."""
+        tasks = Placer(horizon.span_from_now(job)).place(job.profile, cluster, job.profile.least_widths)
+        if tasks is not None:
+            return Yielded(horizon, tasks, ())
+        found = self._line(cluster, horizon).yield_to(job, cluster, horizon)
+        return None if found is None else self._with_less(job, horizon, found.cuts, found.tasks)
 
     def _with_less(self, job: Job, horizon: Horizon, cuts: Cuts, wanted: Tasks) -> Yielded | None:
         """The job started where these tasks were; None, with nothing changed, if a promise stands in the way."""
@@ -220,12 +275,14 @@ class Width:
         load = self._load(horizon)
         self._restore(horizon, load)
         grower = Grower(horizon, self._ledger, load, lambda unit: self._clock.thaws_again_ms(unit.run))
-        percent = self._policy.uneven_percent
-        evener = Evener(self._by_turns, grower, load, self._ledger, horizon.now, percent, is_strict=anyone_waits)
+        swaps = Swaps(grower, load, self._ledger, horizon.now, is_strict=anyone_waits)
+        evener = Evener(self._by_turns, swaps, self._rights, self._policy.uneven_percent)
         self._settle_bound(horizon)
         self._divide(grower, load, horizon, is_strict=anyone_waits)
         grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
         self._note(Why.GROWTH)
+        if Sharer(self._by_turns, swaps, self._rights).share_out():
+            self._note(Why.SHARE)
         while evener.even_out() and not anyone_waits:  # what is left over of a swap may do for others
             self._note(Why.EVENNESS)
             grower.grow(unit for unit in self._by_turns.traverse() if unit.may_change and unit.is_untouched)
@@ -271,20 +328,22 @@ class Width:
             for task in unit.went:
                 group = unit.run.job.profile.group(task.group)
                 asks = group.request.resources
-                if load.takes(unit.run.cluster, asks) and span.fits(task.node, group, task.devices):
+                is_allowed = load.takes(unit.run.cluster, asks) and self._ledger.has_quota_for(unit.run.job, asks)
+                if is_allowed and span.fits(task.node, group, task.devices):
                     span.put(task.node, group, task.devices)
                     load.change(unit.run.cluster, asks, -1)
                     self._ledger.widen(unit.run.job, (task,))
                     unit.keep(task)
 
     def _settle_bound(self, horizon: Horizon) -> None:
-        """Who is to shrink for a promise must be able to when it is due; queues that are cordoned get nothing."""
+        """Who is to shrink for a promise, or for a quota, must be able to when it is due; queues that are cordoned get
+        nothing."""
         cordoned = {name for name, holding in self._ledger.queues.items() if holding.state.queue.cordoned}
         sheds = [(it.sheds, it.due_ms) for it in horizon.promised.values() if it.sheds]
-        for unit in self.tree.traverse() if cordoned or sheds else ():
+        for unit in self.tree.traverse() if cordoned or sheds or self.owed else ():
             job, again_ms = unit.run.job, self._clock.thaws_again_ms(unit.run)
             is_bound = any(job.id in names and start_ms < again_ms for names, start_ms in sheds)
-            unit.settled = unit.settled or is_bound or job.queue in cordoned
+            unit.settled = unit.settled or is_bound or job.queue in cordoned or may_eat(unit, self.owed)
 
     # -- promises --------------------------------------------------------------------------------------
 
@@ -321,7 +380,8 @@ class Width:
             moments.append(self._clock.mark_ms + self._clock.every_ms)  # who changes now is looked at again anyway
         elif self.units:
             moments += self._halvings_ms()
-            marks = uneven_from(self._by_turns, self._policy.uneven_percent, self._clock.every_ms)
+            percent = self._policy.uneven_percent
+            marks = uneven_from(self._by_turns, self._rights, percent, self._clock.every_ms)
             if marks is not None:
                 moments.append(self._clock.mark_ms + max(marks, 1) * self._clock.every_ms)
         return min(moments, default=None)

@@ -37,7 +37,9 @@ class Pooled:
         for turn in self.turns:
             turn.ledger.become(join.ledger)
         self._come_to_rest()
+        owed = [lack for turn in self.turns for lack in turn.finder.width.owed]
         for turn in self.turns:
+            turn.finder.width.owed[:] = owed  # a quota is one for all pools
             turn.grow()
 
     def _settle(self, part: Snapshot, ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, resources_of
-from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start, Waiting
+from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return, Start, Waiting, Why
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.lending import start_pool_problems
@@ -116,6 +116,7 @@ class Replay:
     def _let_in(self, job: Job, action: Admit | Start) -> Iterator[str]:
         """A queued job is admitted, in its turn and within all limits."""
         yield from self._order.problems(self.books, job)
+        yield from self.widths.shrink_for(job.id, Why.QUOTA)
         yield from admission_problems(self.books, job, action.charge)
         self.admitted[job.id] = action
         self.books.admit(job, action.charge)
@@ -129,7 +130,7 @@ class Replay:
             yield f"{job.id}: starts twice"
             return
         yield from self._way_to_start(job, action)
-        yield from self.widths.shrink_for(job.id)
+        yield from self.widths.shrink_for(job.id, Why.ROOM)
         evictions = self._by_head.get(job.id, [])
         waited_ms = self.world.now_ms - job.submit_ms
         if action.safe_ms not in (0, self.world.policy.protected_ms, waited_ms if self.world.is_aged(job) else 0):

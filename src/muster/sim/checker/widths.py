@@ -48,18 +48,18 @@ class Widths:
     def shrink_first(self) -> Iterator[str]:
         """Those who shrink for nobody who starts."""
         for place, action in enumerate(self._resizes):
-            is_later = action.why in (Why.EVENNESS, Why.BENEFIT) or (
-                action.why is Why.ROOM and set(action.by) & self._starts
+            is_later = action.why in (Why.SHARE, Why.EVENNESS, Why.BENEFIT) or (
+                action.why in (Why.ROOM, Why.QUOTA) and set(action.by) & self._starts
             )
             if action.removed and not is_later:
-                if action.why is Why.ROOM:
+                if action.why in (Why.ROOM, Why.QUOTA):
                     yield f"{action.job}: shrinks for {list(action.by)}, which do not start"
                 yield from self._shrink(place, action)
 
-    def shrink_for(self, job: str) -> Iterator[str]:
-        """Those who shrink for this job, which is about to start."""
+    def shrink_for(self, job: str, why: Why) -> Iterator[str]:
+        """Those who shrink for this job, which is about to start: for its quota before it is let in, then for room."""
         for place, action in enumerate(self._resizes):
-            if job in action.by and place not in self._shrunk:
+            if job in action.by and action.why is why and place not in self._shrunk:
                 yield from self._shrink(place, action)
 
     def needless_problems(self) -> Iterator[str]:
@@ -124,6 +124,8 @@ class Widths:
             if run is not None and not problems:
                 self.books.widen(run.job, action.added)
                 grown |= {(run.cluster, pool) for pool in self.world.pools.holding(action.added)}
+        yield from self._evenness_problems()
+        yield from self._share_problems()
         for where in sorted(grown):
             yield from self._load_problems(where)
 
@@ -144,6 +146,36 @@ class Widths:
         yield from quota_problems(self.books, job, asks, asks)
         if self.books.queues[job.queue].queue.cordoned:
             yield f"{action.job}: grows although queue {job.queue} is cordoned"
+
+    def _evenness_problems(self) -> Iterator[str]:
+        """Who gives up tasks for evenness was served more, by then, than someone who takes them."""
+        evened = [it for it in self._resizes if it.why is Why.EVENNESS and it.job in self.world.running]
+        takers = [self._virtual(it.job) for it in evened if it.added]
+        for action in evened:
+            if action.removed and not any(virtual < self._virtual(action.job) for virtual in takers):
+                yield f"{action.job}: gives up tasks for evenness, though nobody who takes any was served less"
+
+    def _virtual(self, job: str) -> int:
+        """The virtual time of an elastic job as of the last mark."""
+        run, now_ms, every_ms = self.world.running[job], self.world.now_ms, self.world.policy.elastic_every_ms or 1
+        return 0 if run.serving is None else run.serving.virtual_at(now_ms - now_ms % every_ms, run.job.level)
+
+    def _share_problems(self) -> Iterator[str]:
+        """What queues give up for the shares of others leaves them what they are entitled to themselves."""
+        for action in self._resizes:
+            run = self.world.running.get(action.job)
+            if run is None or action.why is not Why.SHARE:
+                continue
+            queue = run.job.queue
+            least, most = self.books.shares.entitled(queue)
+            usage, each = self.books.queues[queue].started_usage, self._task_usage(run, action.group)
+            if action.removed and usage < least:
+                yield f"{action.job}: gives up tasks that queue {queue} is entitled to"
+            if action.added and usage - each >= most:
+                yield f"{action.job}: takes tasks for queue {queue}, which has its share"
+
+    def _task_usage(self, run: Running, group: str) -> int:
+        return self.world.policy.weights.usage(groups_of(run.job.profile)[group].request.resources)
 
     def _load_problems(self, place: Spot) -> Iterator[str]:
         """Growth leaves free what is above the load that a pool may have in a cluster."""

@@ -32,6 +32,9 @@ def checkpoint(state: State) -> Iterator[Told]:
     for run in state.running.values():
         if run.serving is not None:
             yield now_ms, ev.ServingRecalled(job=run.job.id, serving=run.serving)
+    if state.elastic.kept or state.elastic.floors:
+        kept, floors = sorted(state.elastic.kept.items()), sorted(state.elastic.floors.items())
+        yield now_ms, ev.VirtualRecalled(kept=tuple(kept), floors=tuple(floors))
     for name, books in state.books.items():
         found = books.state()
         yield (
