@@ -14,7 +14,7 @@ from oracle.horizon import Horizon, in_all, requests, taken
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.lower import Lower, lower_units
-from oracle.placement import Shortage, Tasks, no_cluster
+from oracle.placement import Shortage, Tasks, nearest
 from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
@@ -97,7 +97,7 @@ class Finder:
         """What the profile, for which there is no room, lacks where it lacks least."""
         placer, clusters = self.horizon.placer(self.horizon.span_regardless()), self.fleet.candidates(profile)
         found = [placer.shortage(profile, cluster) for cluster in clusters]
-        return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+        return nearest(profile, found)
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""

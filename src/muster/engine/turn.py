@@ -32,7 +32,7 @@ from muster.engine.kernels.filling import NO_ROOM, OVER_SHARE, Care, Field
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
-from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.minutes import Asides, Minutes, Round, never_of
 from muster.engine.mover import Mover
 from muster.engine.never_fits import never_fits
 from muster.engine.opening import Opened
@@ -170,8 +170,8 @@ class Turn:
         # What holds for sure is not given up for a guess, however soon.
         if old is not None and (new is None or not new.is_firm):
             new = old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
-        if new is None and (shortage := never_fits(self.whole, job.profile)):
-            self._return(pending, waiting.never(job.profile, shortage, self.fleet))
+        if new is None and never_fits(self.whole, job.profile):
+            self._return(pending, never_of(job.profile, self.fleet, self.whole))
             return
         if _firm(new) != pending.reservation:
             self.minutes.act(Promise(job=job.id, attempt=pending.attempt, reservation=_firm(new)))

@@ -25,7 +25,7 @@ from muster.sim.checker.world import Spot, World
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
 _ON_HELD = (Reason.HELD, Reason.DEPENDENCY)
-_ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
+_ON_ADMITTED = (Reason.RESERVED, Reason.NO_NODES, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
 
 
 class Truth:
@@ -69,6 +69,8 @@ class Truth:
         match waiting.reason:
             case Reason.NEVER_FITS:
                 yield from self._never_fits(job, waiting)
+            case Reason.NO_NODES:
+                yield from self._no_nodes(job, waiting)
             case Reason.NO_ROOM | Reason.GANG_DOES_NOT_FIT:
                 yield from self._no_room(job, waiting.reason)
             case Reason.WOULD_DELAY:
@@ -149,11 +151,24 @@ class Truth:
             yield f"{job.id}: never fits because of group {waiting.facts.get('group')}, which it does not have"
         elif self.books.ever.surely(job.profile):
             yield f"{job.id}: would fit an empty cluster, but its reason is NEVER_FITS"
+        elif lacking := self.world.without_nodes(job.profile):
+            yield f"{job.id}: there are no nodes for it in {lacking}, but its reason is NEVER_FITS"
+
+    def _no_nodes(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        lacking, is_bare = self.world.without_nodes(job.profile), self.world.is_bare(job.profile)
+        if waiting.facts.get("clusters") != lacking or (self.world.candidates(job.profile) and not lacking):
+            yield f"{job.id}: there are no nodes for it in {lacking}, but it says {dict(waiting.facts)}"
+        elif not is_bare and self.books.ever.surely(job.profile):
+            yield f"{job.id}: would fit an empty cluster, but its reason is NO_NODES"
+        elif not self.has_evicted and not self.is_withheld and is_countable(job.profile):
+            yield from self._would_borrow(job)
 
     def _no_room(self, job: Job, reason: Reason) -> Iterator[str]:
         is_alone = job.profile.tasks_min == 1
         if is_alone != (reason is Reason.NO_ROOM):
             yield f"{job.id}: must start {job.profile.tasks_min} tasks, but its reason is {reason.name}"
+        elif self.world.is_bare(job.profile):
+            yield f"{job.id}: its pool has no nodes for it, but its reason is {reason.name}"
         elif (
             not self.has_evicted
             and not self.is_withheld
