@@ -322,6 +322,17 @@ class Lines:
         """How many queues have queued jobs."""
         return int(self.queues_asked().sum())
 
+    def left_with(self) -> Ints:
+        """How many jobs with each profile still stand in these lines."""
+        columns, left = self.columns, np.zeros(len(self.shapes.usage), np.int64)
+        there = np.flatnonzero(columns.lane_count > 0)
+        gone = self._roll.lanes_in(np.flatnonzero(self.lines.out))
+        np.add.at(left, columns.lane_profile[there], columns.lane_count[there])
+        np.subtract.at(left, columns.lane_profile[gone], 1)
+        if self._ours is not None:
+            left[: len(self._ours)][~self._ours] = 0
+        return left
+
     def queues_asked(self) -> Flags:
         """Which queues have jobs that stood in these lines when the turn began."""
         return self.lines.is_asked > 0

@@ -47,8 +47,8 @@ class Fleet:
     part is a fleet of its own, of that `pool`. A fleet without pools is all one part.
     `preempts_in`: the clusters in which jobs may be evicted for others. `where`: in which of the clusters a node is.
     `bare`: the clusters without any. `machines`: how many nodes have the same to give; most machines of a fleet are
-    alike. `kinds`: what machines have to give, also those of other parts of the same fleet. `closed`: the names of those
-    nodes that take no new tasks.
+    alike. `kinds`: what machines have to give, also those of other parts of the same fleet. `closed`: the names of
+    those nodes that take no new tasks.
     """
 
     __slots__ = (
@@ -183,7 +183,7 @@ class Fleet:
         return bool(clusters) and part.bare.issuperset(clusters)
 
     def without_nodes(self, profile: Profile) -> tuple[str, ...]:
-        """The clusters that a job may go to without nodes: without any of its pool if that is bare, else without any."""
+        """The clusters that a job may go to without nodes: without any of its pool if that is bare, or any at all."""
         part = self.parts[self.home(profile)]
         bare = part.bare if self.is_bare(profile) else self.bare
         return tuple(name for name in part.candidates(profile, silent=True) if name in bare)

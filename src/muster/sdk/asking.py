@@ -224,6 +224,7 @@ def put_pool(
     disable_borrowing: bool = False,
     disable_preemption: bool = False,
     borrowing_pools: Iterable[str] = (),
+    keep: Mapping[str, str | int | float] | None = None,
 ) -> Ask[shapes.Pool]:
     """Make a pool, or replace all settings of one."""
     body = {
@@ -232,6 +233,7 @@ def put_pool(
         "disableBorrowing": disable_borrowing,
         "disablePreemption": disable_preemption,
         "borrowingPools": _several(borrowing_pools),
+        "keep": keep or {},
     }
     return Ask(method="PUT", path=f"{_API}/pools/{_named(name, 'pool')}", body=_json(body), read=read.Pool.decode)
 

@@ -224,8 +224,8 @@ class Field(NamedTuple):
     A profile's groups, at their min, are those from first_group[profile] on; its clusters, most preferred first, those
     from first_cluster[profile] on. `starts` are the promised moments, in order; signs[n] tells the first n + 1 moments.
     For those who borrow, clusters are pools that lend: of equal `preference`, for jobs without GPUs those without any
-    first, then the one with most `idle` usage of what the job asks for, then the one with the fewest `tasks`. For all
-    others these are empty.
+    first, then the one with most `idle` usage of what the job asks for, then the one with the fewest `tasks`; each of
+    one of the `pools`, of which no more than `spare` is lent. For all others these are empty.
     """
 
     ground: Cells
@@ -244,6 +244,8 @@ class Field(NamedTuple):
     has_gpus: Cells  # by cluster
     idle: Cells  # by cluster and resource
     tasks: Cells  # by cluster
+    pools: Cells  # by cluster
+    spare: Cells  # by pool and resource
 
 
 class Started(NamedTuple):

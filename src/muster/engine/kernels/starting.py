@@ -211,6 +211,8 @@ def find_cluster(shapes: Shapes, field: Field, profile: int, moments: int) -> in
         put_idlest_first(shapes, field, profile)
     for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
         cluster = field.clusters[place]
+        if is_kept_back(shapes, field, profile, cluster):
+            continue
         trial[PLACED] = 0
         placed = place_gang(
             field.ground, field.books, field.by_tightness, field.circles, trial, groups, widths, cluster, OPEN
@@ -260,6 +262,18 @@ def idle_for(shapes: Shapes, field: Field, profile: int, cluster: int) -> int:
 
 
 @kernel
+def is_kept_back(shapes: Shapes, field: Field, profile: int, cluster: int) -> bool:
+    """Whether the pool keeps too much of what the profile asks for to lend it."""
+    if len(field.spare) == 0:
+        return False
+    width = shapes.least.shape[1]
+    for resource in range(width):
+        if shapes.least[profile, resource] > field.spare[field.pools[cluster] * width + resource]:
+            return True
+    return False
+
+
+@kernel
 def is_room_regardless(shapes: Shapes, field: Field, profile: int) -> bool:
     """Whether there would be room if nobody had a promise."""
     if find_cluster(shapes, field, profile, 0) == NONE:
@@ -299,6 +313,7 @@ def write_down(
         width = shapes.least.shape[1]
         for resource in range(width):
             field.idle[cluster * width + resource] -= shapes.weighed[profile, resource]
+            field.spare[field.pools[cluster] * width + resource] -= shapes.least[profile, resource]
         field.tasks[cluster] += task - done.size[1]
     done.size[0] = at + 1
     done.size[1] = task

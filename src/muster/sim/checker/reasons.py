@@ -18,9 +18,8 @@ from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 from muster.sim.checker.fitting import is_countable, may_start, may_start_in
-from muster.sim.checker.lending import waiting_for_room
 from muster.sim.checker.replay import Replay
-from muster.sim.checker.world import Spot, World
+from muster.sim.checker.world import World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
@@ -43,7 +42,7 @@ class Truth:
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
         self._now: dict[Profile, bool] = {}
-        self._waiting = waiting_for_room(world, plan)
+        self._lent = replay.lent
 
     def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
         """What is not true about the reason the job got."""
@@ -188,16 +187,15 @@ class Truth:
             return
         for place in self.world.places(job.profile, abroad=True):
             is_abroad = place[1] != self.world.pools.home(job.profile)
-            if is_abroad and place[1] not in self._waiting and self._may_start_in(place, job.profile):
+            if not is_abroad or not self._lent.may_borrow(self.books.nodes, place, job.profile):
+                continue
+            if may_start_in(self.world, place, job.profile, lambda node: self._lent.book(self.books.nodes, node)):
                 yield f"{job.id}: finds no room, but pool {called(place[1])} would lend it some"
 
     def _has_limits(self, name: str) -> bool:
         policy, queue = self.world.policy, self.world.queues[name].queue
         rates = (policy.over_share, policy.starts_per_turn, policy.starts_per_queue, queue.excess_budget)
         return any(limit is not None for limit in rates) or bool(queue.quota or self.books.quotas or queue.cordoned)
-
-    def _may_start_in(self, place: Spot, profile: Profile) -> bool:
-        return may_start_in(self.world, place, profile, lambda node: self.books.nodes[node.name])
 
     def _may_start_now(self, profile: Profile) -> bool:
         if profile not in self._now:
