@@ -63,6 +63,16 @@ class Finder:
         self._full.clear()
         self._vain.clear()
 
+    def at_min(self, job: Job) -> set[str]:
+        """The nodes that the job would be on now at its min, by free room; none if there is none."""
+        for cluster in self.fleet.candidates(job.profile) if job.profile not in self._full else ():
+            span = self.horizon.span_from_now(job)
+            found = self.horizon.placer(span).place(job.profile, cluster, job.profile.least_widths)
+            span.undo()
+            if found is not None:
+                return {task.node for task in found}
+        return set()
+
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
         clusters = self.fleet.candidates(job.profile)

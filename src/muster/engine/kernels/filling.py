@@ -73,7 +73,9 @@ class Lines(NamedTuple):
     many: Ints
     cursor: Ints
     first: Ints  # by lane: nobody before is still in line
-    order: Ints  # by lane, where its next job stands: class, priority, score, submit time, rank
+    order: Ints  # by lane, where its next job stands: class and `late`, priority, score, submit time, rank
+    late: Ints  # by lane: whether its jobs are offered after the others of their class, since they take GPU nodes
+    gpus: Flags  # whether any GPU job stands in these lines
     out: Flags
     is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
@@ -170,6 +172,7 @@ class Rules(NamedTuple):
     floor_ms: int
     unknown_ms: int  # what a run time is taken to be that nobody knows
     mark: int  # up to when waiting counts
+    gpu_first: bool  # whether jobs without GPUs take nodes with GPUs only after the GPU jobs of their class
 
 
 class Offers(NamedTuple):

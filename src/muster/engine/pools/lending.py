@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class Lending:
                 spare[names.index(turn.fleet.pool.name), self._shapes.resources[name]] = most
         return [names.index(pool) for _, pool in self.places], spare.ravel().tolist()
 
-    def may_lend(self, area: int, amounts: Mapping[str, int]) -> bool:
+    def may_lend(self, area: int, amounts: Resources) -> bool:
         """Whether its pool has so much beyond what it keeps."""
         resources = self._shapes.resources
         begin = self._pools[area] * len(resources)
