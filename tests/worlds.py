@@ -525,6 +525,7 @@ def _pools(chance: Random) -> Iterator[Pool]:
             borrows=chance.random() < 0.8,
             preempts=chance.random() < 0.7,
             borrows_from=chance.choice([(), (), (), ("b",), ("a", "c"), (DEFAULT_POOL,)]),
+            keep=chance.choice([{}, {}, {CPU: 2000}, {CPU: 4000, GPU: 1000}, {MEMORY: 4 * GIB}]),
         )
         if chance.random() < (0.8 if name else 0.3):
             yield pool

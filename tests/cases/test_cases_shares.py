@@ -96,7 +96,7 @@ def test_shares_of_nothing_are_nothing(queues):
 
     assert (found.usage, found.divisor) == (0, 3_000_000)
     assert set(found.nominal.values()) == set(found.entitled.values()) == {0}
-    assert {told.reason(f"{name}-0".lower()) for name in queues} == {"NEVER_FITS"}
+    assert {told.reason(f"{name}-0".lower()) for name in queues} == {"NO_NODES"}
 
 
 def a_fleet(cpus, queues):

@@ -429,6 +429,8 @@ def test_machines_pools_and_users(muster: Muster) -> None:
     assert muster("pools").stdout.splitlines()[1].split() == ["p", "0", "team=p", "no", "yes", "yes"]
     muster("pool", "remove", "p")
     assert "no pools" in muster("pools").stdout
+    assert "cpu=3" in muster("pool", "set", "p", "--node-selector", "team=p", "--keep", "cpu=3").stdout
+    muster("pool", "remove", "p")
     muster("pool", "set", "default", "--no-borrowing")
     assert muster("pools").stdout.splitlines()[1].split() == ["default", "4", "yes", "no", "yes"]
     muster("pool", "remove", "default")

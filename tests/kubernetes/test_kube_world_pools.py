@@ -104,6 +104,8 @@ def test_who_finds_no_room_at_home_borrows_and_its_bind_says_so() -> None:
             {"borrowingPools": ["b"]}, {"disableSharing": True}, None, id="not from a pool that does not share"
         ),
         pytest.param({"borrowingPools": ["default"]}, {}, "nn", id="the default pool has that name"),
+        pytest.param({"borrowingPools": ["b"]}, {"keep": {"cpu": 1}}, None, id="not what a pool keeps back"),
+        pytest.param({"borrowingPools": ["b"]}, {"keep": {"gpu": "8"}}, "nb", id="that holds for what is kept only"),
         pytest.param({"borrowingPools": ["c"]}, {}, None, id="from nobody, if none of those is there"),
     ],
 )

@@ -14,7 +14,7 @@ from oracle.horizon import Horizon, in_all, requests, taken
 from oracle.ledger import Ledger
 from oracle.limits import widths_within_quota
 from oracle.lower import Lower, lower_units
-from oracle.placement import Shortage, Tasks, no_cluster
+from oracle.placement import Shortage, Tasks, nearest
 from oracle.room import Span
 from oracle.victims import Claims, Unit, by_run, victims
 from oracle.waiting import Blocked
@@ -63,6 +63,16 @@ class Finder:
         self._full.clear()
         self._vain.clear()
 
+    def at_min(self, job: Job) -> set[str]:
+        """The nodes that the job would be on now at its min, by free room; none if there is none."""
+        for cluster in self.fleet.candidates(job.profile) if job.profile not in self._full else ():
+            span = self.horizon.span_from_now(job)
+            found = self.horizon.placer(span).place(job.profile, cluster, job.profile.least_widths)
+            span.undo()
+            if found is not None:
+                return {task.node for task in found}
+        return set()
+
     def find(self, job: Job, pending: Pending | None = None) -> Placed | Blocked:
         """Where the job can start now: on free room, else on its promised nodes, else by preemption."""
         clusters = self.fleet.candidates(job.profile)
@@ -101,7 +111,7 @@ class Finder:
         """What the profile, for which there is no room, lacks where it lacks least."""
         placer, clusters = self.horizon.placer(self.horizon.span_regardless()), self.fleet.candidates(profile)
         found = [placer.shortage(profile, cluster) for cluster in clusters]
-        return max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+        return nearest(profile, found)
 
     def may_still_use(self, job: Job, reservation: Reservation) -> bool:
         """Whether every promised node is still there, takes tasks and suits the job."""

@@ -34,9 +34,18 @@ class Line:
         """The next job in order, None when the queue has no more to offer."""
         best: _LaneHead | None = None
         for head in self._lanes:
-            if head.job is not None and (best is None or head.place < best.place):
+            if head.job is not None and (best is None or head.order < best.order):
                 best = head
         return None if best is None else best.job
+
+    def is_late(self, job: Job) -> bool:
+        """Whether the job is offered after the others of its class."""
+        return any(head.job is job and head.is_late for head in self._lanes)
+
+    def come_late(self, job: Job) -> None:
+        """Jobs of its lane are offered after the others of their class."""
+        for head in self._lanes:
+            head.is_late = head.is_late or head.job is job
 
     def lane_heads(self) -> Iterator[Job]:
         """The next job of each lane."""
@@ -85,10 +94,16 @@ class Line:
 class _LaneHead:
     """How far a lane has been offered."""
 
-    __slots__ = ("at", "job", "lane", "place")
+    __slots__ = ("at", "is_late", "job", "lane", "place")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.at = 0
+        self.is_late = False
         self.job: Job | None = None
         self.place: Place
+
+    @property
+    def order(self) -> tuple[int, bool, Place]:
+        """Where its next job stands."""
+        return self.place[0], self.is_late, self.place

@@ -275,11 +275,14 @@ def never_fits(fleet: Fleet, profile: Profile) -> Shortage | None:
         if placer.place(profile, cluster, profile.least_widths) is not None:
             return None
         shortages.append(placer.shortage(profile, cluster))
-    return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+    return nearest(profile, shortages)
 
 
-def no_cluster(profile: Profile) -> Shortage:
-    """There is no cluster the job could go to."""
-    return Shortage(
-        dimension="clusters", group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
-    )
+def nearest(profile: Profile, shortages: list[Shortage]) -> Shortage:
+    """What a job lacks in the cluster where most of it is placed; of equals in the first that has any nodes."""
+    if not shortages:
+        group, needed = profile.groups[0], profile.tasks_min
+        return Shortage(dimension="clusters", group=group, short=0, matching=0, placed=0, needed=needed)
+    most = max(shortage.placed for shortage in shortages)
+    best = [shortage for shortage in shortages if shortage.placed == most]
+    return next((shortage for shortage in best if shortage.dimension != "nodes"), best[0])

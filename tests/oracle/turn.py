@@ -217,6 +217,8 @@ class _Turn:
                 self.waiting[job.id] = waiting.never(job, shortage, self.fleet)
                 self.can_start.setdefault(job.queue, False)
                 self.lines[job.queue].set_aside(job.profile, 0)
+            elif self._gives_way(job):
+                self.lines[job.queue].come_late(job)
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
             elif not self._consider(job) and not self.policy.backfill:
@@ -225,7 +227,17 @@ class _Turn:
     def _hungriest_head(self) -> Job | None:
         offers = [job for line in self.lines.values() if (job := line.offer()) is not None]
         top = max((job.priority_class for job in offers), default=0)
-        return min((job for job in offers if job.priority_class == top), key=self._hunger, default=None)
+        of_top = [job for job in offers if job.priority_class == top]
+        in_time = [job for job in of_top if not self.lines[job.queue].is_late(job)]
+        return min(in_time or of_top, key=self._hunger, default=None)
+
+    def _gives_way(self, job: Job) -> bool:
+        """Whether GPU jobs of its class come first: it asks for none, and finds room only with nodes that have some."""
+        if not self.policy.gpu_first or job.profile.asks_gpu or self.lines[job.queue].is_late(job):
+            return False
+        if not any(lane.jobs and lane.profile.asks_gpu for state in self._queues for lane in state.lanes):
+            return False
+        return any(self.fleet.nodes[name].allocatable.get(GPU) for name in self.finder.at_min(job))
 
     def _hunger(self, job: Job) -> tuple[Fraction, Fraction, tuple[int, int], str]:
         """What is due per weight, then usage per weight with the job, then, by service, the last start; queue name."""

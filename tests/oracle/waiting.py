@@ -62,7 +62,12 @@ def reserved(reservation: Reservation, why: Blocked, shortage: Shortage | None) 
 
 
 def never(job: Job, shortage: Shortage, fleet: Fleet) -> Waiting:
-    """No empty cluster would do: what was asked, and the most there is on any node that suits."""
+    """No empty cluster would do: what was asked, and the most there is on any node that suits; or some lack nodes."""
+    clusters = fleet.candidates(job.profile, silent=True)
+    bare = sorted(name for name in clusters if not fleet.nodes_of(name))
+    if bare or not (fleet.clusters or job.profile.clusters):
+        case = "cluster" if bare and len(bare) == len(clusters) else "small" if bare else "fleet"
+        return Waiting(reason=Reason.NO_NODES, facts={"pool": "default", "clusters": bare, "case": case})
     request, name = shortage.group.request, shortage.dimension
     suits = [
         node

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
+from hypothesis import strategies as st
+from story import story
 from worlds import POOLS, scenarios, turns_of
 
 from muster.engine import plan
@@ -63,3 +66,48 @@ def test_property_a_gang_starts_inside_one_pool(scenario: Scenario) -> None:
         for action in made.actions:
             if isinstance(action, Start):
                 assert len({snapshot.fleet.pool_of(task.node) for task in action.tasks}) == 1
+
+
+def _jobs(name: str, queue: str, pool: str, latest: int, *, stated: bool) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Jobs that run for some seconds, which they say or not."""
+
+    def made(of: list[tuple[int, int, int, int]]) -> list[dict[str, Any]]:
+        common = {"queue": queue, "pool": pool, "lifetime": 0}
+        return [
+            {"name": f"{name}-{n}", "at": at, "cpu": cpu, "memory": f"{memory}Gi", "runtime": runs, **common}
+            | ({"expectedRuntime": runs} if stated else {})
+            for n, (cpu, memory, runs, at) in enumerate(of)
+        ]
+
+    one = st.tuples(st.integers(1, 8), st.integers(1, 8), st.integers(1, 40), st.integers(0, latest))
+    return st.lists(one, min_size=1, max_size=8).map(made)
+
+
+@given(
+    own=_jobs("own", "h", "p", 0, stated=True),
+    guests=_jobs("guest", "g", "default", 40, stated=False),
+    reservations=st.integers(1, 3),
+)
+def test_property_where_nobody_gives_way_lending_delays_no_home_job(
+    own: list[dict[str, Any]], guests: list[dict[str, Any]], reservations: int
+) -> None:
+    """On one machine: on several, who borrows may change which of them the next job takes."""
+
+    def starts(*, shares: bool) -> dict[str, float]:
+        pool = {"name": "p", "nodeSelector": {"p": "yes"}, "disablePreemption": True, "disableSharing": not shares}
+        node = {"name": "n", "cpu": 8, "memory": "8Gi", "labels": {"p": "yes"}}
+        told = story(
+            {
+                "config": {"overShare": "off", "reservations": reservations},
+                "clusters": [{"name": "east", "nodes": [node]}],
+                "pools": [pool],
+                "jobs": [*own, *guests],
+                "until": 600,
+            }
+        )
+        return {name: at for name, at in told.starts().items() if name.startswith("own")}
+
+    alone, beside = starts(shares=False), starts(shares=True)
+
+    assert {name: at for name, at in beside.items() if at > alone[name]} == {}
+    assert beside.keys() == alone.keys()

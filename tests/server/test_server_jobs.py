@@ -178,6 +178,10 @@ def test_pools_keep_their_nodes_for_their_own(site: Site) -> None:
     site.ask("PUT", "/pools/gold", {"nodeSelector": {"tier": "gold"}, "disableSharing": True})
 
     assert [(pool["name"], pool["nodes"]) for pool in site.ask("GET", "/pools")] == [("gold", 0)]
+    kept = site.ask("PUT", "/pools/gold", {"nodeSelector": {"tier": "gold"}, "keep": {"cpu": 1.5, "gpu": 2}})["keep"]
+    assert kept == {"cpu": "1500m", "nvidia.com/gpu": "2"}
+    refused = site.ask("PUT", "/pools/gold", {"nodeSelector": {"tier": "gold"}, "keep": {"gpu": 0.5}}, status=422)
+    assert refused["error"]["problems"][0]["field"] == "keep.gpu"
     site.ask("DELETE", "/pools/gold", status=204)
     assert site.ask("GET", "/pools") == []
 

@@ -315,7 +315,7 @@ def test_what_a_queue_says_for_a_job_at_its_submission_stays_with_the_job(furnis
 
 @pytest.mark.parametrize("name", [pytest.param("p", id="a pool"), pytest.param(DEFAULT_POOL, id="the default pool")])
 def test_all_that_is_said_of_a_pool_is_found_again(name: str) -> None:
-    pool = Pool(name=name, shares=False, preempts=False, borrows_from=(DEFAULT_POOL, "q"))
+    pool = Pool(name=name, shares=False, preempts=False, borrows_from=(DEFAULT_POOL, "q"), keep={"cpu": 1500})
 
     assert pool_of(pool_thing(pool)) == pool
 

@@ -98,6 +98,7 @@ def test_an_empty_mapping_is_a_world_without_anything() -> None:
         pytest.param("overShare: off", {"over_share": None}, id="over-share off, which YAML reads as false"),
         pytest.param("overShare: 'off'", {"over_share": None}, id="over-share off in quotes"),
         pytest.param("reservations: 0", {"reservations": 0}, id="greedy"),
+        pytest.param("gpuFirst: off", {"gpu_first": False}, id="GPU jobs do not come first"),
         pytest.param("preemptionForShares: off", {"preempts_for_shares": False}, id="no queue takes from another"),
         pytest.param("agingAfter: 1d", {"aging_after_ms": 24 * HOUR}, id="a day has 24 hours"),
         pytest.param("preemption: on", {"preemption": Preemption.ON}, id="preemption on, which YAML reads as true"),

@@ -42,6 +42,7 @@ def rules_of(policy: Policy, now_ms: int) -> Rules:
         floor_ms=order.floor_ms,
         unknown_ms=policy.unknown_end_ms,
         mark=policy.order_mark_ms(now_ms),
+        gpu_first=policy.gpu_first,
     )
 
 
@@ -73,6 +74,8 @@ def blank_lines(queues: int, profiles: int, lanes: int, rows: int) -> filling.Li
         cursor=nones(lanes),
         first=nones(lanes),
         order=np.empty((lanes, 5), np.int64),
+        late=np.zeros(lanes, np.int64),
+        gpus=np.zeros(1, np.uint8),
         out=np.zeros(rows, np.uint8),
         is_asked=np.zeros(queues, np.uint8),
         aside=np.empty((queues, profiles), np.int64),

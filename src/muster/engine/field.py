@@ -39,4 +39,6 @@ def field_on(moments: Sequence[Rooms], starts: Sequence[int], asks: Asks) -> Fie
         has_gpus=books.nothing,
         idle=books.nothing,
         tasks=books.nothing,
+        pools=books.nothing,
+        spare=books.nothing,
     )

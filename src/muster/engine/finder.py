@@ -27,7 +27,7 @@ from muster.engine.offers import (
     until_of,
 )
 from muster.engine.opening import Opened
-from muster.engine.placement import Placer, Shortage, Tasks, no_cluster
+from muster.engine.placement import Placer, Shortage, Tasks, nearest
 from muster.engine.scarcity import Scarcity
 from muster.engine.stays import BORROWER, Stays
 from muster.engine.taking import Taken, Taking
@@ -173,8 +173,7 @@ class Finder:
         known = self._short.get(profile)
         if known is None:
             placer, clusters = Placer(self.horizon.span_regardless()), self.fleet.candidates(profile)
-            found = [placer.shortage(profile, cluster) for cluster in clusters]
-            known = max(found, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+            known = nearest(profile, [placer.shortage(profile, cluster) for cluster in clusters])
             self._short[profile] = known
         return known
 

@@ -91,6 +91,7 @@ class Lines:
         self.lines = blank_lines(queues, profiles, lanes, len(self.columns.submit))._replace(
             first=self.columns.lane_first.copy(), is_asked=self._asked(queues).view(np.uint8)
         )
+        self.lines.gpus[0] = policy.gpu_first and self._has_gpu_jobs()
         self.limits = no_limits(queues, 4)
         # Whoever is set aside, and on an empty fleet about as many starts as this.
         self._room = min(len(roll), max(policy.profiles_deep * queues, _STARTS_PER_NODE * nodes)) + 16
@@ -256,6 +257,7 @@ class Lines:
         self.lines.aside[:] = NOBODY
         self.limits.many[:] = 0
         self.lines.aside_count[:] = 0
+        self.lines.late[:] = 0
         self.lines.is_deep[:] = 0
         self.lines.stale[:] = 1
         self.lines.first_head[:] = NONE
@@ -326,6 +328,17 @@ class Lines:
         """How many queues have queued jobs."""
         return int(self.queues_asked().sum())
 
+    def left_with(self) -> Ints:
+        """How many jobs with each profile still stand in these lines."""
+        columns, left = self.columns, np.zeros(len(self.shapes.usage), np.int64)
+        there = np.flatnonzero(columns.lane_count > 0)
+        gone = self._roll.lanes_in(np.flatnonzero(self.lines.out))
+        np.add.at(left, columns.lane_profile[there], columns.lane_count[there])
+        np.subtract.at(left, columns.lane_profile[gone], 1)
+        if self._ours is not None:
+            left[: len(self._ours)][~self._ours] = 0
+        return left
+
     def queues_asked(self) -> Flags:
         """Which queues have jobs that stood in these lines when the turn began."""
         return self.lines.is_asked > 0
@@ -337,6 +350,12 @@ class Lines:
             return is_asked
         counts = (columns.lane_count > 0) & self._ours[columns.lane_profile]
         return np.bincount(columns.lane_queue[counts], minlength=queues) > 0
+
+    def _has_gpu_jobs(self) -> bool:
+        """Whether jobs that ask for GPUs stand in these lines."""
+        profiles = self.columns.lane_profile[self.columns.lane_count > 0]
+        asking = (self._shapes.asks_gpu[profiles] > 0) & (self.shapes.is_ours[profiles] > 0)
+        return bool(asking.any())
 
     def next_to_age(self, since_ms: int, cordoned: Ints) -> int | None:
         """When the oldest of those was submitted who are the oldest of their lane and came after a moment, if they

@@ -22,6 +22,7 @@ from muster.engine.ledger import Ledger
 from muster.engine.limits import over_share
 from muster.engine.never_fits import never_fits
 from muster.engine.placement import Shortage
+from muster.engine.present import Flags
 from muster.engine.waiting import Blocked, ShortageOf
 from muster.model.fleet import Fleet
 from muster.model.jobs import Job, Profile, Reservation
@@ -122,7 +123,7 @@ class Round:
                 yield from _Aside(blocked, self._told, fleet, whole).for_want_of_room()
             else:
                 job_id, profile, why = blocked
-                verdict = waiting.blocked(profile, why, shortage_of(profile))
+                verdict = waiting.blocked(profile, why, shortage_of(profile), whole)
                 yield job_id, waiting.with_warning(verdict, profile, whole)
         for job, reservation, why in self._reserved:
             short = None if why.only_delays else shortage_of(job.profile)
@@ -130,16 +131,19 @@ class Round:
             yield job.id, waiting.with_warning(verdict, job.profile, whole)
 
 
+_NO_NODES = -1  # beside the codes of filling, which takes them for those who never fit
 _PLAINLY = Blocked(only_delays=False)
 _REASONS = {
     NO_ROOM: Reason.NO_ROOM,
     WOULD_DELAY: Reason.WOULD_DELAY,
     NEVER_FITS: Reason.NEVER_FITS,
     OVER_SHARE: Reason.OVER_SHARE,
+    _NO_NODES: Reason.NO_NODES,
 }
 
 
-_NO_ROOM_FOR = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT)  # one task, several
+_BARE = 2
+_NO_ROOM_FOR = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.NO_NODES)  # one task, several; its pool is bare
 
 
 class _Aside:
@@ -155,13 +159,30 @@ class _Aside:
     def for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """Those for whom there is no room, each with what is short."""
         places = np.flatnonzero(self._asides.why == NO_ROOM)
-        is_gang = self._told.ledger.shapes.is_gang[self._asides.profiles[places]]
-        return self._later(self._no_room, places, map(_NO_ROOM_FOR.__getitem__, is_gang.tolist()))
+        profiles = self._asides.profiles[places]
+        codes = self._told.ledger.shapes.is_gang[profiles]
+        codes[self._are_any(profiles, self._whole.is_bare)] = _BARE
+        return self._later(self._no_room, places, map(_NO_ROOM_FOR.__getitem__, codes.tolist()))
 
     def not_for_want_of_room(self) -> Iterator[tuple[str, Later]]:
         """All others."""
         places = np.flatnonzero(self._asides.why != NO_ROOM)
-        return self._later(self._else, places, map(_REASONS.__getitem__, self._asides.why[places].tolist()))
+        codes = self._asides.why[places]
+        never = np.flatnonzero(codes == NEVER_FITS)
+        lack = self._are_any(self._asides.profiles[places[never]], lambda it: waiting.lacks_nodes(it, self._whole))
+        codes[never[lack]] = _NO_NODES
+        return self._later(self._else, places, map(_REASONS.__getitem__, codes.tolist()))
+
+    def _are_any(self, profiles: Ints, is_one: Callable[[Profile], bool]) -> Flags:
+        """Of which of these profiles, each looked at once, something is true."""
+        seen = np.zeros(len(self._told.profiles), np.bool_)
+        whole = self._whole
+        if len(profiles) and (not whole.clusters or any(part.bare for part in whole.parts.values())):
+            seen[profiles] = True
+            for number in np.flatnonzero(seen).tolist():
+                seen[number] = is_one(self._told.profiles[number])
+        found: Flags = seen[profiles]
+        return found
 
     def _later(
         self, make: Callable[[int], Waiting], places: Ints, reasons: Iterable[Reason]
@@ -182,7 +203,7 @@ class _Aside:
 
     def _without_room(self, number: int) -> Waiting:
         profile = self._told.profiles[number]
-        verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile))
+        verdict = waiting.blocked(profile, _PLAINLY, self._told.shortage_of(profile), self._whole)
         return waiting.with_warning(verdict, profile, self._whole)
 
     def _never(self, number: int) -> Waiting:
@@ -202,7 +223,7 @@ def never_of(profile: Profile, fleet: Fleet, whole: Fleet) -> Waiting:
     """The verdict of those who fit no empty cluster."""
     shortage = never_fits(whole, profile)
     assert isinstance(shortage, Shortage)
-    return waiting.with_warning(waiting.never(profile, shortage, fleet), profile, whole)
+    return waiting.with_warning(waiting.never(profile, shortage, fleet, whole), profile, whole)
 
 
 class Minutes:

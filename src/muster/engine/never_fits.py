@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from muster.engine.columns.fleet_index import FLEETS, grounds_of
 from muster.engine.columns.queued_jobs import Roll
-from muster.engine.placement import Placer, Shortage, no_cluster
+from muster.engine.placement import Placer, Shortage, nearest
 from muster.engine.rooms import Rooms, Span
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile
@@ -41,7 +41,7 @@ class _EmptyFleet:
                 placer.span.undo()
                 return None
             shortages.append(placer.shortage(profile, cluster))
-        return max(shortages, key=lambda shortage: shortage.placed, default=no_cluster(profile))
+        return nearest(profile, shortages)
 
     def _takes_one(self, profile: Profile, cluster: str) -> bool:
         """Whether one task is all that the profile asks for, and some machine has room for it."""

@@ -10,7 +10,7 @@ The search is in the kernels of kernels/placing.py; here jobs become numbers, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,11 +45,15 @@ class Shortage:
     lacking: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
-def no_cluster(profile: Profile) -> Shortage:
-    """There is no cluster the job could go to."""
-    return Shortage(
-        dimension="clusters", group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
+NODES, CLUSTERS = "nodes", "clusters"  # the dimensions of which there are none
+
+
+def nearest(profile: Profile, shortages: Iterable[Shortage]) -> Shortage:
+    """Of what a job lacks in each cluster, what it lacks where it lacks least. A cluster without nodes says nothing."""
+    none = Shortage(
+        dimension=CLUSTERS, group=profile.groups[0], short=0, matching=0, placed=0, needed=profile.tasks_min
     )
+    return max(shortages, key=lambda shortage: (shortage.placed, shortage.dimension != NODES), default=none)
 
 
 Tasks = tuple[Task, ...]

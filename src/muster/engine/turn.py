@@ -33,7 +33,7 @@ from muster.engine.kernels.filling import NO_ROOM, OVER_SHARE, Care, Field
 from muster.engine.ledger import Ledger
 from muster.engine.limits import Limit, charge_for, limit_on, standing_limit_on
 from muster.engine.lines import Lines
-from muster.engine.minutes import Asides, Minutes, Round
+from muster.engine.minutes import Asides, Minutes, Round, never_of
 from muster.engine.mover import Mover
 from muster.engine.never_fits import never_fits
 from muster.engine.opening import Opened
@@ -173,8 +173,8 @@ class Turn:
             self._start(job, pending.attempt, placed, kept_promise=is_kept, is_aged=is_aged)
             return
         new = self._renewed(job, old, is_sole=is_sole)
-        if new is None and (shortage := never_fits(self.whole, job.profile)):
-            self._return(pending, waiting.never(job.profile, shortage, self.fleet))
+        if new is None and never_fits(self.whole, job.profile):
+            self._return(pending, never_of(job.profile, self.fleet, self.whole))
             return
         if new != pending.reservation:
             self.minutes.act(Promise(job=job.id, attempt=pending.attempt, reservation=new))

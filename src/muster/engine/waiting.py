@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from muster.engine.placement import Shortage
+from muster.engine.placement import CLUSTERS, NODES, Shortage
 from muster.engine.victims import Unit
 from muster.model.fleet import Fleet
 from muster.model.jobs import Profile, Reservation
 from muster.model.nodes import DEVICE_MILLI, NO_POD_LIMIT, Node
 from muster.model.plan import Waiting
+from muster.model.pools import called
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import GPU, PODS, format_amount
 from muster.model.snapshot import Held
@@ -27,8 +28,10 @@ class Blocked:
 ShortageOf = Callable[[Profile], Shortage]
 
 
-def blocked(profile: Profile, why: Blocked, shortage: Shortage) -> Waiting:
-    """There is no room now."""
+def blocked(profile: Profile, why: Blocked, shortage: Shortage, whole: Fleet) -> Waiting:
+    """There is no room now; or its pool has no nodes, and there is none to borrow."""
+    if whole.is_bare(profile):
+        return _no_nodes(profile, whole, "lent")
     facts: dict[str, Fact] = {
         "dimension": shortage.dimension,
         "short": shortage.short,
@@ -37,7 +40,7 @@ def blocked(profile: Profile, why: Blocked, shortage: Shortage) -> Waiting:
         "needed": shortage.needed,
         **_would_evict(why),
     }
-    if shortage.dimension == "clusters":
+    if shortage.dimension == CLUSTERS:
         facts["case"] = "nothing"
     alone = profile.tasks_min == 1
     return Waiting(reason=Reason.NO_ROOM if alone else Reason.GANG_DOES_NOT_FIT, facts=facts)
@@ -62,8 +65,25 @@ def reserved(reservation: Reservation, why: Blocked, shortage: Shortage | None) 
     return Waiting(reason=Reason.RESERVED, facts=facts, estimate_ms=reservation.start_ms)
 
 
-def never(profile: Profile, shortage: Shortage, fleet: Fleet) -> Waiting:
+def _no_nodes(profile: Profile, whole: Fleet, case: str = "") -> Waiting:
+    """Clusters that it may go to have no nodes for it, which may yet come."""
+    if not whole.is_bare(profile):
+        case = "small" if whole.clusters else "fleet"
+    elif not whole.pools:
+        case = "cluster"
+    clusters, pool = sorted(whole.without_nodes(profile)), called(whole.home(profile))
+    return Waiting(reason=Reason.NO_NODES, facts={"pool": pool, "clusters": clusters, "case": case})
+
+
+def lacks_nodes(profile: Profile, whole: Fleet) -> bool:
+    """Whether a job that fits no empty cluster may fit one that has no nodes yet."""
+    return bool(whole.without_nodes(profile)) or not (whole.clusters or profile.clusters)
+
+
+def never(profile: Profile, shortage: Shortage, fleet: Fleet, whole: Fleet) -> Waiting:
     """No empty cluster would do: what was asked, and the most there is on any node that suits."""
+    if lacks_nodes(profile, whole):
+        return _no_nodes(profile, whole)
     request, name = shortage.group.request, shortage.dimension
     suits = [
         node
@@ -109,7 +129,7 @@ def held(job: Held) -> Waiting:
 
 def _case(shortage: Shortage, is_too_much: bool) -> str:
     """Which sentence says why the job can never start."""
-    if shortage.dimension in ("nodes", "clusters"):
+    if shortage.dimension in (NODES, CLUSTERS):
         return "nothing"
     if shortage.dimension in ("nodeSelector", "affinity", "taint"):
         return "refused"

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from muster.kubernetes.amounts import resources_of
 from muster.kubernetes.batches import Batches
 from muster.kubernetes.cache import Change
 from muster.kubernetes.kinds import Kind
@@ -20,6 +21,7 @@ from muster.kubernetes.tally import Tally
 from muster.model import events as ev
 from muster.model import pools
 from muster.model.pools import as_pool
+from muster.model.resources import GPU
 from muster.state.pools import told
 from muster.state.state import State
 
@@ -34,6 +36,7 @@ class PoolSpec(Read, frozen=True):
     disable_borrowing: bool = False
     disable_sharing: bool = False
     borrowing_pools: tuple[str, ...] = ()
+    keep: dict[str, str | int] = msgspec.field(default_factory=dict)
 
 
 class Pool(Read, frozen=True):
@@ -59,6 +62,7 @@ def pool_of(it: Pool) -> pools.Pool:
         borrows=not it.spec.disable_borrowing,
         preempts=not it.spec.disable_preemption,
         borrows_from=tuple(as_pool(name) for name in it.spec.borrowing_pools),
+        keep=dict(resources_of({GPU if name == "gpu" else name: most for name, most in it.spec.keep.items()}).items()),
     )
 
 

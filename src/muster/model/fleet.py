@@ -52,9 +52,9 @@ class Fleet:
     `pools` are those that someone made. A fleet with pools is in parts, one for each and one for the default pool; a
     part is a fleet of its own, of that `pool`. A fleet without pools is all one part.
     `preempts_in`: the clusters in which jobs may be evicted for others. `where`: in which of the clusters a node is.
-    `machines`: how many nodes have the same to give; most machines of a fleet are alike. `kinds`: what machines have
-    to give, also those of other parts of the same fleet. `closed`: the names of those
-    nodes that take no new tasks.
+    `bare`: the clusters without any. `machines`: how many nodes have the same to give; most machines of a fleet are
+    alike. `kinds`: what machines have to give, also those of other parts of the same fleet. `closed`: the names of
+    those nodes that take no new tasks.
     """
 
     __slots__ = (
@@ -68,6 +68,7 @@ class Fleet:
         "_parts",
         "_pool_of",
         "allocatable",
+        "bare",
         "closed",
         "clusters",
         "kinds",
@@ -110,6 +111,7 @@ class Fleet:
             for node in members
             if node.cordoned or self.clusters[name].silent
         )
+        self.bare = frozenset(name for name, members in self._by_cluster.items() if not members)
         self._pool_of: dict[str, str] = {}
         if self.pools:
             self._pool_of = {node.name: pool_of(node.labels, self.pools.values()) for node in self.nodes.values()}
@@ -182,6 +184,18 @@ class Fleet:
         """The pools a job may ever borrow from, in order of name; whether they lend now is another question."""
         home = self.parts[self.home(profile)].pool
         return tuple(name for name, part in self.parts.items() if home.may_borrow_from(part.pool))
+
+    def is_bare(self, profile: Profile) -> bool:
+        """Whether the pool of a job has no nodes in any of the clusters that the job may go to."""
+        part = self.parts[self.home(profile)]
+        clusters = part.candidates(profile, silent=True) if part.bare else ()
+        return bool(clusters) and part.bare.issuperset(clusters)
+
+    def without_nodes(self, profile: Profile) -> tuple[str, ...]:
+        """The clusters that a job may go to without nodes: without any of its pool if that is bare, or any at all."""
+        part = self.parts[self.home(profile)]
+        bare = part.bare if self.is_bare(profile) else self.bare
+        return tuple(name for name in part.candidates(profile, silent=True) if name in bare)
 
     def by_area(self) -> Areas:
         """The same nodes with each pool of a cluster as a cluster of its own."""

@@ -87,6 +87,7 @@ class Policy:
     starts_per_turn: int | None = None
     starts_per_queue: int | None = None
     profiles_deep: int = 100
+    gpu_first: bool = True  # jobs without GPUs take nodes with GPUs only after the GPU jobs of their class
     protected_ms: int = 60 * SECOND_MS
     unknown_end_ms: int = 10 * MINUTE_MS
     reestimate_ms: int = 10 * SECOND_MS

@@ -1,4 +1,4 @@
-"""Pools: nodes kept for some jobs first, which others may borrow while nobody of the pool needs them.
+"""Pools: nodes kept for some jobs first, of which others may borrow room that nobody of the pool needs.
 
 A node belongs to the pool whose selector alone matches it; to the default pool, whose name is empty, when none or
 several match (design.md 5.1). Pools may be created, changed and deleted at any time. The default pool is one like any
@@ -20,8 +20,9 @@ DEFAULT_NAME = "default"  # how people call it; no other pool may be called so
 class Pool:
     """Nodes with certain labels, of which `expressions` demand more, and what is allowed there.
 
-    `shares`: others may borrow its idle nodes. `borrows`: its jobs may run elsewhere, only in `borrows_from` if that
-    names any. `preempts`: its jobs may evict others from its nodes. Who demands nothing of nodes has none.
+    `shares`: others may borrow room on its nodes; `keep`: how much of what is idle there is never lent, by resource.
+    `borrows`: its jobs may run elsewhere, only in `borrows_from` if that names any. `preempts`: its jobs may evict
+    others from its nodes. Who demands nothing of nodes has none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pool:
     borrows: bool = True
     preempts: bool = True
     borrows_from: tuple[str, ...] = ()
+    keep: Mapping[str, int] = field(default_factory=dict)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels is one of those it selects."""

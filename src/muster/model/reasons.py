@@ -18,6 +18,7 @@ class Happening(Enum):
 
     NODE_ADDED = "a node is added"
     NODE_CHANGED = "a node is changed or uncordoned"
+    POOL_CHANGED = "a pool is changed"
     TASK_ENDED = "a task ends"
     JOB_ENDED = "a job ends"
     JOB_CHANGED = "the job is changed"
@@ -36,10 +37,8 @@ class Scope(Enum):
     QUEUE = "queue"
 
 
-_ROOM = frozenset(
-    {Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.TASK_ENDED, Happening.LIFETIME_ENDED}
-    | {Happening.JOB_CHANGED, Happening.QUEUE_CHANGED}
-)
+_NODES = frozenset({Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.POOL_CHANGED, Happening.JOB_CHANGED})
+_ROOM = _NODES | {Happening.TASK_ENDED, Happening.LIFETIME_ENDED, Happening.QUEUE_CHANGED}
 
 
 class Reason(Enum):
@@ -61,7 +60,7 @@ class Reason(Enum):
 
     NEVER_FITS = (
         Scope.PROFILE,
-        frozenset({Happening.NODE_ADDED, Happening.NODE_CHANGED, Happening.JOB_CHANGED}),
+        _NODES,
         "fits no cluster, even an empty one: {dimension} is short (asked {asked}, at most {most} on a matching node)",
         {
             "count": "fits no cluster, even an empty one: {needed} tasks must start together, "
@@ -70,6 +69,18 @@ class Reason(Enum):
             "topology": "fits no cluster, even an empty one: its {needed} tasks find no nodes close enough",
             "nothing": "fits no cluster, even an empty one: there are no {dimension} for it",
             "needs": "fits no cluster, even an empty one: none that it may go to honours its {needs}",
+        },
+    )
+    NO_NODES = (
+        Scope.PROFILE,
+        _NODES | {Happening.TASK_ENDED, Happening.QUEUE_CHANGED, Happening.RESERVATION_MOVED},
+        "there are no nodes for it yet: its pool {pool} has none in {clusters}",
+        {
+            "cluster": "there are no nodes for it yet: none in {clusters}",
+            "fleet": "there are no nodes for it yet: there is no cluster",
+            "lent": "there are no nodes for it yet: its pool {pool} has none in {clusters}, "
+            "and no other pool lends it room now",
+            "small": "fits no cluster that has nodes, even an empty one, and there are no nodes yet in {clusters}",
         },
     )
     NO_ROOM = (

@@ -329,6 +329,7 @@ class AsyncClient:
         disable_borrowing: bool = False,
         disable_preemption: bool = False,
         borrowing_pools: Iterable[str] = (),
+        keep: Mapping[str, str | int | float] | None = None,
     ) -> shapes.Pool:
         """Make a pool, or replace all settings of one."""
         return await self.do(
@@ -339,6 +340,7 @@ class AsyncClient:
                 disable_borrowing=disable_borrowing,
                 disable_preemption=disable_preemption,
                 borrowing_pools=borrowing_pools,
+                keep=keep,
             )
         )
 

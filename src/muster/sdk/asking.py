@@ -208,6 +208,7 @@ def put_pool(
     disable_borrowing: bool = False,
     disable_preemption: bool = False,
     borrowing_pools: Iterable[str] = (),
+    keep: Mapping[str, str | int | float] | None = None,
 ) -> Ask[shapes.Pool]:
     """Make a pool, or replace all settings of one."""
     body = {
@@ -216,6 +217,7 @@ def put_pool(
         "disableBorrowing": disable_borrowing,
         "disablePreemption": disable_preemption,
         "borrowingPools": several(borrowing_pools),
+        "keep": keep or {},
     }
     return Ask(method="PUT", path=f"{API}/pools/{named(name, 'pool')}", body=as_json(body), read=read.Pool.decode)
 

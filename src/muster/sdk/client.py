@@ -330,6 +330,7 @@ class Client:
         disable_borrowing: bool = False,
         disable_preemption: bool = False,
         borrowing_pools: Iterable[str] = (),
+        keep: Mapping[str, str | int | float] | None = None,
     ) -> shapes.Pool:
         """Make a pool, or replace all settings of one."""
         return self.do(
@@ -340,6 +341,7 @@ class Client:
                 disable_borrowing=disable_borrowing,
                 disable_preemption=disable_preemption,
                 borrowing_pools=borrowing_pools,
+                keep=keep,
             )
         )
 

@@ -186,6 +186,7 @@ class Pool(Answer, frozen=True, kw_only=True):
     disable_borrowing: bool = False
     disable_preemption: bool = False
     borrowing_pools: list[str] = []
+    keep: dict[str, str | int | float] = {}
     nodes: int = 0
 
 

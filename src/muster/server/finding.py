@@ -139,6 +139,7 @@ def pool_thing(pool: Pool) -> Thing:
         "disableBorrowing": not pool.borrows,
         "disablePreemption": not pool.preempts,
         "borrowingPools": [called(name) for name in pool.borrows_from],
+        "keep": {name: format_amount(name, amount) for name, amount in pool.keep.items()},
     }
     return Thing(kind="pool", name=called(pool.name), body=body)
 
@@ -153,6 +154,7 @@ def pool_of(thing: Thing) -> Pool:
         borrows=not body["disableBorrowing"],
         preempts=not body["disablePreemption"],
         borrows_from=tuple(map(as_pool, body["borrowingPools"])),
+        keep={name: parse_amount(name, amount) for name, amount in body.get("keep", {}).items()},
     )
 
 

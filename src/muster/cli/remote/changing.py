@@ -93,7 +93,12 @@ def _known(to: Client, name: str) -> Queue:
 
 
 def put_pool(
-    where: Where, name: str, selector: Sequence[str], allowed: Mapping[str, bool], borrow_from: Sequence[str]
+    where: Where,
+    name: str,
+    selector: Sequence[str],
+    allowed: Mapping[str, bool],
+    borrow_from: Sequence[str],
+    keep: Sequence[str],
 ) -> int:
     """Make a pool, or replace one; the exit code."""
 
@@ -101,7 +106,8 @@ def put_pool(
         labels = pairs(selector, "node-selector", "team=vision")
         if not labels and name != DEFAULT_NAME:
             raise InvalidValue("", "a label such as team=vision: only the pool default takes none", "--node-selector")
-        return asking.put_pool(name, node_selector=labels, borrowing_pools=borrow_from, **allowed)
+        kept = pairs(keep, "keep", "cpu=8")
+        return asking.put_pool(name, node_selector=labels, borrowing_pools=borrow_from, keep=kept, **allowed)
 
     return asked(where, ask, lambda pool, wide: show_pools([pool], wide))
 

@@ -94,6 +94,12 @@ def set_pool(
             "--borrow-from", metavar="POOL", help="Only from this pool; repeatable.", autocompletion=complete_pools
         ),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", metavar="NAME=AMOUNT", help="So much of what is idle is never lent, such as cpu=8; repeatable."
+        ),
+    ] = None,
     output: Output = Format.TABLE,
     server: Server = "",
     token_file: TokenFile = "",
@@ -110,7 +116,8 @@ def set_pool(
     from muster.cli.remote.changing import put_pool
 
     allowed = {"disable_sharing": not sharing, "disable_borrowing": not borrowing, "disable_preemption": not preemption}
-    sys.exit(put_pool(Where(output, server, token_file, context), name, selector or [], allowed, borrow_from or []))
+    where = Where(output, server, token_file, context)
+    sys.exit(put_pool(where, name, selector or [], allowed, borrow_from or [], keep or []))
 
 
 @pool_group.command("remove")

@@ -283,6 +283,7 @@ POOLS = (
     Column("SHARES", lambda pool: "no" if pool.disable_sharing else "yes"),
     Column("BORROWS", lambda pool: "no" if pool.disable_borrowing else " ".join(pool.borrowing_pools) or "yes"),
     Column("PREEMPTS", lambda pool: "no" if pool.disable_preemption else "yes"),
+    Column("KEEPS", lambda pool: amounts(pool.keep)),
 )
 
 

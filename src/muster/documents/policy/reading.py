@@ -38,6 +38,7 @@ def read_policy(config: Fields, default: Policy) -> tuple[Policy, Mapping[str, i
         aging_after_ms=config.duration("agingAfter", default.aging_after_ms),
         preemption=config.choice("preemption", {mode.value: mode for mode in Preemption}, default.preemption),
         preempts_for_shares=config.boolean("preemptionForShares", default.preempts_for_shares),
+        gpu_first=config.boolean("gpuFirst", default.gpu_first),
         starts_per_turn=config.optional_integer("startsPerTurn", 1, INT32),
         starts_per_queue=config.optional_integer("startsPerQueue", 1, INT32),
         placement=read_placement(config),

@@ -37,7 +37,7 @@ _KNOWN: dict[type, frozenset[str]] = {
     Policy: frozenset(
         {
             *("turn_ms", "half_time_ms", "over_share", "weights", "order", "fair_by", "short_first", "order_step_ms"),
-            *("reservations", "reservations_in_all", "backfill", "aging_after_ms", "preemption"),
+            *("reservations", "reservations_in_all", "backfill", "aging_after_ms", "preemption", "gpu_first"),
             *("preempts_for_shares", "evictions_per_turn", "vain_searches_per_turn", "starts_per_turn"),
             *("starts_per_queue", "profiles_deep", "protected_ms", "unknown_end_ms", "reestimate_ms"),
             *("share_memory_ms", "elastic_every_ms", "max_load", "uneven_percent", "width", "resize_cost_ms"),

@@ -73,7 +73,9 @@ class Lines(NamedTuple):
     many: Ints
     cursor: Ints
     first: Ints  # by lane: nobody before is still in line
-    order: Ints  # by lane, where its next job stands: class, priority, score, submit time, rank
+    order: Ints  # by lane, where its next job stands: class and `late`, priority, score, submit time, rank
+    late: Ints  # by lane: whether its jobs are offered after the others of their class, since they take GPU nodes
+    gpus: Flags  # whether any GPU job stands in these lines
     out: Flags
     is_asked: Flags  # by queue: whether any of its lanes is in these lines
     aside: Ints  # queue x profile: who may be in the way for as long, or longer, is set aside
@@ -170,6 +172,7 @@ class Rules(NamedTuple):
     floor_ms: int
     unknown_ms: int  # what a run time is taken to be that nobody knows
     mark: int  # up to when waiting counts
+    gpu_first: bool  # whether jobs without GPUs take nodes with GPUs only after the GPU jobs of their class
 
 
 class Offers(NamedTuple):
@@ -224,8 +227,8 @@ class Field(NamedTuple):
     A profile's groups, at their min, are those from first_group[profile] on; its clusters, most preferred first, those
     from first_cluster[profile] on. `starts` are the promised moments, in order; signs[n] tells the first n + 1 moments.
     For those who borrow, clusters are pools that lend: of equal `preference`, for jobs without GPUs those without any
-    first, then the one with most `idle` usage of what the job asks for, then the one with the fewest `tasks`. For all
-    others these are empty.
+    first, then the one with most `idle` usage of what the job asks for, then the one with the fewest `tasks`; each of
+    one of the `pools`, of which no more than `spare` is lent. For all others these are empty.
     """
 
     ground: Cells
@@ -244,6 +247,8 @@ class Field(NamedTuple):
     has_gpus: Cells  # by cluster
     idle: Cells  # by cluster and resource
     tasks: Cells  # by cluster
+    pools: Cells  # by cluster
+    spare: Cells  # by pool and resource
 
 
 class Started(NamedTuple):

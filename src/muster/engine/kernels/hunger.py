@@ -34,12 +34,12 @@ def is_less(one: int, per_one: int, other: int, per_other: int) -> int:
 
 
 @kernel
-def is_served_before(roll: Roll, lines: Lines, books: Books, one: int, other: int) -> bool:
-    """Whether a queue's head comes before another's: by class, then what is due per weight, then usage per weight with
-    the head, then, by service, whose last start is oldest; then name."""
+def is_served_before(lines: Lines, books: Books, one: int, other: int) -> bool:
+    """Whether a queue's head comes before another's: by class, then who does not give way to GPU jobs, then what is due
+    per weight, then usage per weight with the head, then, by service, whose last start is oldest; then name."""
     mine, theirs = (
-        roll.lane_class[lines.heap[lines.begin[one]]],
-        roll.lane_class[lines.heap[lines.begin[other]]],
+        lines.order[lines.heap[lines.begin[one]], 0],
+        lines.order[lines.heap[lines.begin[other]], 0],
     )
     if mine != theirs:
         return bool(mine > theirs)
@@ -81,16 +81,16 @@ def look_up_head(
 
 
 @kernel
-def sift_queue_down(roll: Roll, lines: Lines, books: Books, place: int) -> None:
+def sift_queue_down(lines: Lines, books: Books, place: int) -> None:
     """Put a queue where it belongs, below its present place."""
     queues, count = lines.queues, lines.offering[0]
     while True:
         child = 2 * place + 1
         if child >= count:
             return
-        if child + 1 < count and is_served_before(roll, lines, books, queues[child + 1], queues[child]):
+        if child + 1 < count and is_served_before(lines, books, queues[child + 1], queues[child]):
             child += 1
-        if not is_served_before(roll, lines, books, queues[child], queues[place]):
+        if not is_served_before(lines, books, queues[child], queues[place]):
             return
         swap = queues[place]
         queues[place] = queues[child]
@@ -108,7 +108,7 @@ def order_queues(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, books
             count += 1
     lines.offering[0] = count
     for place in range(count // 2 - 1, -1, -1):
-        sift_queue_down(roll, lines, books, place)
+        sift_queue_down(lines, books, place)
 
 
 @kernel
@@ -117,4 +117,4 @@ def reorder_first(roll: Roll, lines: Lines, limits: Limits, shapes: Shapes, book
     if not look_up_head(roll, lines, limits, shapes, books, rules, lines.queues[0]):
         lines.offering[0] -= 1
         lines.queues[0] = lines.queues[lines.offering[0]]
-    sift_queue_down(roll, lines, books, 0)
+    sift_queue_down(lines, books, 0)

@@ -1,5 +1,5 @@
-"""What each queue offers next: its lanes stand in a heap by their next job (class, priority, score, submit time,
-rank).
+"""What each queue offers next: its lanes stand in a heap by their next job (class, whether it gives way to GPU jobs,
+priority, score, submit time, rank).
 
 Whom a limit holds back, and who was set aside with others of its profile, is passed over.
 """
@@ -148,6 +148,15 @@ def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
 
 
 @kernel
+def come_late(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, queue: int, lane: int) -> None:
+    """The queue's first lane is offered after all others of its class."""
+    lines.late[lane] = 1
+    look_up_next(roll, lines, shapes, rules, lane)
+    sift_down(lines, queue, 0)
+    lines.stale[queue] = 1
+
+
+@kernel
 def heapify(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, queue: int) -> None:
     """Make a heap of a queue's lanes."""
     for place in range(lines.begin[queue], lines.begin[queue] + lines.many[queue]):
@@ -165,7 +174,7 @@ def make_heap(lines: Lines, queue: int) -> None:
 @kernel
 def look_up_next(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, lane: int) -> None:
     """Where the lane's next job stands, kept beside that of other lanes: rows lie far apart."""
-    lines.order[lane, 0] = roll.lane_class[lane]
+    lines.order[lane, 0] = 2 * roll.lane_class[lane] - lines.late[lane]
     lines.order[lane, 1] = roll.lane_priority[lane]
     lines.order[lane, 2] = score(roll, shapes, rules, int(lane), int(lines.cursor[lane]))
     lines.order[lane, 3] = roll.submit[lines.cursor[lane]]

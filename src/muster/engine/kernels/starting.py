@@ -32,11 +32,12 @@ from muster.engine.kernels.fitting import holds
 from muster.engine.kernels.gangs import place_gang
 from muster.engine.kernels.hunger import look_up_head, order_queues, reorder_first
 from muster.engine.kernels.jit import kernel
-from muster.engine.kernels.offering import bound_of, set_aside
+from muster.engine.kernels.offering import bound_of, come_late, set_aside
 from muster.engine.kernels.placing import (
     ANSWER,
     CORES,
     FIRST,
+    HAS_GPUS,
     LENGTH,
     MOMENTS,
     OPEN,
@@ -45,6 +46,8 @@ from muster.engine.kernels.placing import (
     TASK,
     TASK_DEVICES,
     TASK_NODE,
+    TRAIT,
+    TRAITS,
 )
 
 
@@ -82,10 +85,17 @@ def fill(
         if shapes.never_fits[profile] == 1:
             leave_aside(lines, done, queue, profile, row, NEVER_FITS, 0)
             continue
-        if may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row, lane):
-            return LIMITED, queue
+        is_limited = may_be_limited(roll, shapes, books, rules, int(done.size[3]), queue, profile, row, lane)
         flow = fixed_flow_with(shapes, books, queue, profile)
-        if flow > books.fixed_limit[queue] and roll.lifetime[row] == NONE:
+        is_over = flow > books.fixed_limit[queue] and roll.lifetime[row] == NONE
+        gives_way = rules.gpu_first and lines.gpus[0] and shapes.asks_gpu[profile] == 0 and lines.late[lane] == 0
+        if gives_way and (is_limited or is_over or shapes.is_rigid[profile] == 0):
+            if is_only_beside_gpus(roll, shapes, rules, field, int(done.size[3]), profile, row):
+                come_late(roll, lines, shapes, rules, queue, lane)
+                continue
+        if is_limited:
+            return LIMITED, queue
+        if is_over:
             if shapes.usage[profile] > books.fixed_limit[queue] or not close_for_all(lines, limits, queue):
                 return LIMITED, queue
             done.aside_flow[done.size[2]] = flow
@@ -99,6 +109,10 @@ def fill(
             is_known = is_known_to_delay(shapes, field, int(done.size[3]), profile, moments)
             cluster = NONE if is_known else find_cluster(shapes, field, profile, moments)
             if cluster != NONE:
+                if gives_way and takes_gpu_node(field, profile):
+                    undo(field.ground, field.books, field.by_tightness, field.trial, 0)
+                    come_late(roll, lines, shapes, rules, queue, lane)
+                    continue
                 if rules.lifetime_bounds and may_overtake(roll, field, row) and overtakes(field, profile, moments):
                     undo(field.ground, field.books, field.by_tightness, field.trial, 0)
                     return CAREFUL, queue
@@ -211,6 +225,8 @@ def find_cluster(shapes: Shapes, field: Field, profile: int, moments: int) -> in
         put_idlest_first(shapes, field, profile)
     for place in range(field.first_cluster[profile], field.first_cluster[profile + 1]):
         cluster = field.clusters[place]
+        if is_kept_back(shapes, field, profile, cluster):
+            continue
         trial[PLACED] = 0
         placed = place_gang(
             field.ground, field.books, field.by_tightness, field.circles, trial, groups, widths, cluster, OPEN
@@ -260,6 +276,46 @@ def idle_for(shapes: Shapes, field: Field, profile: int, cluster: int) -> int:
 
 
 @kernel
+def is_kept_back(shapes: Shapes, field: Field, profile: int, cluster: int) -> bool:
+    """Whether the pool keeps too much of what the profile asks for to lend it."""
+    if len(field.spare) == 0:
+        return False
+    width = shapes.least.shape[1]
+    for resource in range(width):
+        if shapes.least[profile, resource] > field.spare[field.pools[cluster] * width + resource]:
+            return True
+    return False
+
+
+@kernel
+def is_only_beside_gpus(
+    roll: Roll, shapes: Shapes, rules: Rules, field: Field, starts: int, profile: int, row: int
+) -> bool:
+    """Whether a job finds room now, but not without nodes that have GPUs."""
+    moments = moments_met(roll, rules, field, row)
+    if shapes.is_full[profile] or is_known_to_delay(shapes, field, starts, profile, moments):
+        return False
+    if find_cluster(shapes, field, profile, moments) == NONE:
+        return False
+    takes = takes_gpu_node(field, profile)
+    undo(field.ground, field.books, field.by_tightness, field.trial, 0)
+    return takes
+
+
+@kernel
+def takes_gpu_node(field: Field, profile: int) -> bool:
+    """Whether the job that was just placed is on any node with GPUs."""
+    ground, trial, tasks = field.ground, field.trial, 0
+    for place in range(field.first_group[profile], field.first_group[profile + 1]):
+        tasks += field.widths[place]
+    for task in range(tasks):
+        node = trial[trial[ANSWER] + task * TASK + TASK_NODE]
+        if ground[ground[TRAITS] + node * TRAIT + HAS_GPUS] != 0:
+            return True
+    return False
+
+
+@kernel
 def is_room_regardless(shapes: Shapes, field: Field, profile: int) -> bool:
     """Whether there would be room if nobody had a promise."""
     if find_cluster(shapes, field, profile, 0) == NONE:
@@ -299,6 +355,7 @@ def write_down(
         width = shapes.least.shape[1]
         for resource in range(width):
             field.idle[cluster * width + resource] -= shapes.weighed[profile, resource]
+            field.spare[field.pools[cluster] * width + resource] -= shapes.least[profile, resource]
         field.tasks[cluster] += task - done.size[1]
     done.size[0] = at + 1
     done.size[1] = task

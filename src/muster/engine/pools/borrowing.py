@@ -1,8 +1,8 @@
 """Borrowing: jobs that found no room at home start on idle nodes of other pools, one at a time (design.md 5.3).
 
-A pool lends if it shares and nobody of its own waits for room. For jobs without GPUs pools without any come first; then
-the one with most idle of what the job asks for, then the one with the fewest tasks, then by name. A job goes only to
-clusters that have its own pool. Borrowers take nothing but free room.
+A pool that shares lends the room that its own jobs do not need (lendable.py). For jobs without GPUs pools without any
+come first; then the one with most idle of what the job asks for, then the one with the fewest tasks, then by name. A
+job goes only to clusters that have its own pool. Borrowers take nothing but free room.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from muster.engine.waiting import Blocked
 from muster.model import plan as plans
 from muster.model.jobs import Job, Profile, Running, resources_of
 from muster.model.plan import Start
+from muster.model.reasons import Reason
 from muster.model.snapshot import Snapshot
 
 
@@ -47,7 +48,7 @@ class Borrowing:
         whose jobs did."""
         lenders = [turn for turn in self._turns if self._lends(turn)]
         borrowers = [turn for turn in self._turns if turn.fleet.pool.borrows and waits_for_room(turn)]
-        as_of = (lenders, sum(turn.minutes.changes for turn in self._turns))
+        as_of = (lenders, self.minutes.changes + sum(turn.minutes.changes for turn in self._turns))
         if as_of == self._lent_as_of:  # whoever could borrow then has done so
             return set()
         self._lent_as_of = as_of
@@ -62,9 +63,9 @@ class Borrowing:
         return self._homes
 
     def _lends(self, turn: Turn) -> bool:
-        """Whether the pool shares, has nodes, and nobody of its own waits for them or was just sent away."""
+        """Whether the pool shares and has nodes, and none of its own jobs only waits for the next turn to take them."""
         pool, home = turn.fleet.pool, self._snapshot.fleet.home
-        if not pool.shares or not turn.fleet.nodes or waits_for_room(turn):
+        if not pool.shares or not turn.fleet.nodes or Reason.RATE_LIMIT in turn.round.reasons:
             return False
         return all(home(profile) != pool.name for profile in self._just_evicted())
 
@@ -154,14 +155,19 @@ class Borrowing:
         widths = widths_within_quota(job, self._ledger, is_admitted=is_admitted)
         placer, names = Placer(Span([self._lending.rooms])), self._lending.grounds.cluster_names
         for area in self._lending.areas_for(job.profile):
-            tasks = placer.place(job.profile, names[area], widths)
+            if not self._lending.may_lend(area, job.profile.least):
+                continue
+            mark, tasks = placer.span.mark(), placer.place(job.profile, names[area], widths)
+            if tasks is not None and not self._lending.may_lend(area, resources_of(job.profile, tasks)):
+                placer.span.undo(mark)
+                tasks = placer.place(job.profile, names[area], job.profile.least_widths)
             if tasks is not None:
                 return area, tasks
         return None
 
     def _start(self, job: Job, attempt: int, area: int, tasks: Tasks, charge: int = 0) -> Start:
         cluster = self._lending.places[area][0]
-        self._lending.take(area, self._ledger.weights.each(resources_of(job.profile, tasks)), len(tasks))
+        self._lending.take(area, resources_of(job.profile, tasks), self._ledger.weights, len(tasks))
         self._ledger.start(job, tasks)
         self._homes.add(self._snapshot.fleet.home(job.profile))
         self.minutes.moved(job.id, plans.Started(cluster=cluster, tasks=tasks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,14 +11,15 @@ from muster.engine.columns.node_rooms import Floor
 from muster.engine.columns.views import floor_of
 from muster.engine.field import field_on
 from muster.engine.kernels import placing
-from muster.engine.kernels.filling import Field
+from muster.engine.kernels.filling import ALWAYS, Field
 from muster.engine.opening import Opened
+from muster.engine.pools.lendable import idle_in, room_to_lend
 from muster.engine.present import Flags
 from muster.engine.rooms import Rooms
 from muster.engine.turn import Turn
 from muster.model.jobs import Profile
 from muster.model.reasons import Reason
-from muster.model.resources import GPU, Resources
+from muster.model.resources import GPU, NOTHING, Resources, Weights
 from muster.model.snapshot import Snapshot
 
 _WAITS_FOR_ROOM = {Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY, Reason.RATE_LIMIT}
@@ -44,7 +45,8 @@ class Lending:
         shape = (len(self.grounds.names), self.grounds.columns)
         tables, empties = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for turn, here in self._turns:
-            tables[here], empties[here] = turn.horizon.now.table(), turn.horizon.now.empties()
+            tables[here], empties[here] = room_to_lend(turn), turn.horizon.now.empties()
+        self._lent = tables.copy()
         floor = Floor.with_rows(self.grounds, tables, empties)
         cores = snapshot.policy.cores_per_gpu
         self.rooms = Rooms.of(floor, face=opened.face, cores_per_gpu=cores, measure=opened.measure)
@@ -52,6 +54,7 @@ class Lending:
         self.asks = self._shapes.asks_of(self.grounds, listed=books.listed)
         self._first, self._clusters, self._preference = (books.of(part) for part in self._candidates(turns, opened))
         self._idle, self._tasks = (books.of(part) for part in self._as_they_are(snapshot, tables))
+        self._pools, self._spare = (books.of(part) for part in self._not_kept())
         parts = snapshot.fleet.parts
         self._has_gpus = books.of([any(kind.get(GPU) for kind in parts[pool].machines) for _, pool in self.places])
 
@@ -98,6 +101,24 @@ class Lending:
             tasks.append(int(rows[:, placing.TASKS].sum()))
         return idle, tasks
 
+    def _not_kept(self) -> tuple[list[int], list[int]]:
+        """The pool of each area in numbers, and by pool and resource what may be lent of it in all."""
+        names = list(self._fleet.parts)
+        spare = np.full((len(names), len(self._shapes.resources)), ALWAYS, np.int64)
+        for turn, _ in self._turns:
+            keep = turn.fleet.pool.keep
+            idle = idle_in(turn) if keep else NOTHING
+            for name in keep.keys() & self._shapes.resources.keys():
+                most = max(idle.get(name) - keep[name], 0)
+                spare[names.index(turn.fleet.pool.name), self._shapes.resources[name]] = most
+        return [names.index(pool) for _, pool in self.places], spare.ravel().tolist()
+
+    def may_lend(self, area: int, amounts: Resources) -> bool:
+        """Whether its pool has so much beyond what it keeps."""
+        resources = self._shapes.resources
+        begin = self._pools[area] * len(resources)
+        return all(amount <= self._spare[begin + resources[name]] for name, amount in amounts.items())
+
     def borrowers(self) -> Flags:
         """Which profiles may borrow at all."""
         return np.diff(np.asarray(self._first)) > 0
@@ -111,6 +132,8 @@ class Lending:
             has_gpus=self._has_gpus,
             idle=self._idle,
             tasks=self._tasks,
+            pools=self._pools,
+            spare=self._spare,
         )
 
     def areas_for(self, profile: Profile) -> list[int]:
@@ -135,16 +158,22 @@ class Lending:
         # Those of one preference may have changed their places: which they are is all that counts.
         return [int(self._clusters[it]) for it in order]
 
-    def take(self, area: int, weighed: Mapping[str, int], tasks: int) -> None:
-        """Someone has started there, of whose resources each weighs so much."""
-        resources = self._shapes.resources
+    def take(self, area: int, amounts: Resources, weights: Weights, tasks: int) -> None:
+        """Someone has started there with so much."""
+        resources, weighed = self._shapes.resources, weights.each(amounts)
+        for name, amount in amounts.items():
+            if amount:
+                self._spare[self._pools[area] * len(resources) + resources[name]] -= amount
         for name, usage in weighed.items():
             if name in resources:
                 self._idle[area * len(resources) + resources[name]] -= usage
         self._tasks[area] += tasks
 
     def give_back(self) -> None:
-        """The pools that lend go on with what is left."""
-        table, empties = self.rooms.table(), self.rooms.empties()
+        """The pools that lend go on with what is left; what they promised stands beside those who borrow."""
+        taken = self._lent - self.rooms.table()
         for turn, here in self._turns:
-            turn.horizon.now.overwrite(table[here], empties[here])
+            if taken[here].any():
+                now = turn.horizon.now
+                now.overwrite(now.table() - taken[here], now.empties())
+                turn.horizon.renew()

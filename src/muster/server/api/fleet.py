@@ -13,6 +13,7 @@ from muster.model.nodes import Node
 from muster.model.pools import DEFAULT_NAME, Pool, as_pool, called
 from muster.model.resources import NOTHING, total
 from muster.server.access import Who
+from muster.server.api.amounts import amounts_of
 from muster.server.api.doors import Admin, Asking, Desk
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.queues import NamePath
@@ -81,8 +82,11 @@ def put_pool(name: NamePath, body: PoolBody, desk: Desk, who: Admin) -> PoolView
         allowed = "no selector: the default pool has the nodes that no other has for itself"
         problem = Problem(field="nodeSelector", value=str(body.node_selector), allowed=allowed)
         raise Refused(422, f"nodeSelector: not allowed for {name!r}: {allowed}", [problem])
-    thing = Thing(kind="pool", name=name, body=body.model_dump(by_alias=True))
-    pool = pool_of(thing)
+    keep = amounts_of(body.keep, "keep")
+    pool = replace(
+        pool_of(Thing(kind="pool", name=name, body=body.model_dump(by_alias=True) | {"keep": {}})), keep=keep
+    )
+    thing = pool_thing(pool)
     desk.change([ev.PoolSet(pool=pool)], who, "pool", {"pool": name}, things=[thing]).result(PATIENCE_S)
     return _pool(desk, pool)
 

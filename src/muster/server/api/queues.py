@@ -9,9 +9,9 @@ from fastapi import APIRouter, Path, Query
 
 from muster.documents.jobs.known import DEFAULT_CLASS
 from muster.model import events as ev
-from muster.model.errors import InvalidValue
 from muster.model.queues import User
-from muster.model.resources import GPU, MICRO, parse_amount
+from muster.model.resources import MICRO
+from muster.server.api.amounts import amounts_of
 from muster.server.api.doors import Admin, Asking, Desk, must
 from muster.server.api.errors import Error, Problem, Refused, not_found
 from muster.server.api.selecting import cancel_all, unfinished
@@ -43,7 +43,7 @@ def queue(name: NamePath, desk: Desk, who: Asking) -> QueueView:
 @router.put("/queues/{name}", responses={422: {"model": Error}})
 def put_queue(name: NamePath, body: QueueBody, desk: Desk, who: Admin) -> QueueView:
     """Make a queue, or replace the settings of one."""
-    weight, quota = _weight(body), _quota(body)
+    weight, quota = _weight(body), amounts_of(body.quota, "quota")
     made = queue_of(Thing(kind="queue", name=name, body=body.model_dump(by_alias=True) | {"quota": {}}))
     made = replace(made, weight=weight, quota=quota)
     desk.set_queue(who, made)
@@ -79,7 +79,7 @@ def users(desk: Desk, _who: Admin) -> list[UserView]:
 @router.put("/users/{name}", responses={422: {"model": Error}})
 def put_user(name: NamePath, body: UserBody, desk: Desk, who: Admin) -> UserView:
     """Say what all jobs of a user together may hold."""
-    made = User(name=name, quota=_quota(body))
+    made = User(name=name, quota=amounts_of(body.quota, "quota"))
     thing = user_thing(made)
     desk.change([ev.UserSet(user=made)], who, "user", {"user": name}, things=[thing]).result(PATIENCE_S)
     return UserView(name=name, **thing.body)
@@ -109,19 +109,6 @@ def _weight(body: QueueBody) -> int:
         problem = Problem(field="weight", value=str(body.weight), allowed="0.000001 or more")
         raise Refused(422, f"weight: {body.weight} is not allowed: 0.000001 or more", [problem])
     return weight
-
-
-def _quota(body: QueueBody | UserBody) -> dict[str, int]:
-    quota, problems = {}, []
-    for given, amount in body.quota.items():
-        name = GPU if given == "gpu" else given
-        try:
-            quota[name] = parse_amount(name, amount)
-        except InvalidValue as err:
-            problems.append(Problem(field=f"quota.{given}", value=repr(amount), allowed=str(err)))
-    if problems:
-        raise Refused(422, f"{problems[0].field}: {problems[0].allowed}", problems)
-    return quota
 
 
 def _known(desk: Service, name: str) -> QueueView:

@@ -251,13 +251,14 @@ class Settings(Body):
 
 
 class PoolBody(Body):
-    """A pool: the nodes with these labels, and what is allowed there."""
+    """A pool: the nodes with these labels, and what is allowed there. `keep`: so much of what is idle is never lent."""
 
     node_selector: dict[str, str]
     disable_sharing: bool = False
     disable_borrowing: bool = False
     disable_preemption: bool = False
     borrowing_pools: list[str] = []
+    keep: dict[str, Amount] = {}
 
 
 class PoolView(PoolBody):

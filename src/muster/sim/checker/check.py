@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from muster.model.plan import Evict, Plan
 from muster.model.snapshot import Snapshot
-from muster.sim.checker.lending import lending_problems, spared_problems
+from muster.sim.checker.lending import spared_problems
 from muster.sim.checker.limits import eviction_rate_problems, reserved_problems
 from muster.sim.checker.order import lane_problems
 from muster.sim.checker.replay import Replay
@@ -36,7 +36,6 @@ def _check(snapshot: Snapshot, plan: Plan, jobs: Collection[str] | None) -> list
     problems += limit_problems(world, [action for action in plan.actions if isinstance(action, Evict)])
     problems += reserved_problems(world, plan, replay.admitted)
     problems += lane_problems(world, plan)
-    problems += lending_problems(world, plan)
     problems += spared_problems(world, plan)
     problems += verdict_problems(world, plan, replay, jobs)
     return problems

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.model.jobs import Job, Reservation, Running, Task
-from muster.model.plan import Evict, Plan, Start, Waiting
+from muster.model.plan import Evict, Plan, Start
 from muster.model.pools import called
-from muster.model.reasons import Reason
 from muster.sim.checker.world import World
-
-_FOR_ROOM = (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.RESERVED, Reason.WOULD_DELAY, Reason.RATE_LIMIT)
 
 
 def start_pool_problems(world: World, job: Job, start: Start) -> Iterator[str]:
@@ -39,27 +36,6 @@ def growth_pool_problems(world: World, run: Running, has: tuple[Task, ...], adde
     outside = world.pools.holding(added) - world.pools.holding(has)
     if outside:
         yield f"{run.job.id}: grows into {_listed(outside)}, where it is not"
-
-
-def waiting_for_room(world: World, plan: Plan) -> dict[str, str]:
-    """Of each pool whose own jobs wait for room, one that does."""
-    waiting: dict[str, str] = {}
-    for name, verdict in plan.verdicts.items():
-        job = world.startable(name)
-        if job is not None and isinstance(verdict, Waiting) and verdict.reason in _FOR_ROOM:
-            waiting.setdefault(world.pools.home(job.profile), name)
-    return waiting
-
-
-def lending_problems(world: World, plan: Plan) -> Iterator[str]:
-    """A pool lends only while nobody of its own waits for room."""
-    waiting = waiting_for_room(world, plan)
-    for action in plan.actions:
-        job = world.startable(action.job) if isinstance(action, Start) else None
-        if job is not None and isinstance(action, Start):
-            for pool in sorted(world.pools.holding(action.tasks) - {world.pools.home(job.profile)}):
-                if pool in waiting:
-                    yield f"{job.id}: borrows from pool {called(pool)}, whose own {waiting[pool]} waits for room"
 
 
 def spared_problems(world: World, plan: Plan) -> Iterator[str]:

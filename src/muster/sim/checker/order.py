@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from muster.model.jobs import NEVER_MS, Job
 from muster.model.plan import Action, Admit, Evict, Plan, Resize, Start, Waiting
 from muster.model.reasons import Reason
+from muster.model.resources import GPU
 from muster.sim.checker.books import Books
 from muster.sim.checker.world import World
 
@@ -54,6 +55,7 @@ class FillingOrder:
             or any(isinstance(action, Evict | Resize) for action in plan.actions)
             or any(verdict.reason is Reason.RESERVED for verdict in waiting)
         )
+        self._late = {it.job for it in plan.actions if isinstance(it, Start) and _gives_way(world, it)}
         self._to_come = {head.queue: head for head in heads if looks_once and head is not None and head.id in admitted}
 
     def problems(self, books: Books, job: Job) -> Iterator[str]:
@@ -64,6 +66,8 @@ class FillingOrder:
             return
         for head in self._to_come.values():
             if head.queue == job.queue or self._world.is_aged(head) or not self._is_rival(head, job):
+                continue
+            if head.priority_class == job.priority_class and head.id in self._late:
                 continue
             if head.priority_class > job.priority_class:
                 yield f"{job.id}: is admitted before {head.id}, the head of {head.queue}, which is of a higher class"
@@ -82,6 +86,14 @@ def _is_at_home(world: World, action: Action) -> bool:
     if job is None or not isinstance(action, Start):
         return False
     return world.pools.holding(action.tasks) == {world.pools.home(job.profile)}
+
+
+def _gives_way(world: World, start: Start) -> bool:
+    """Whether it takes nodes with GPUs without asking for any: GPU jobs of its class come first."""
+    job = world.startable(start.job)
+    if job is None or job.profile.asks_gpu or not world.policy.gpu_first:
+        return False
+    return any(world.nodes[task.node].allocatable.get(GPU) for task in start.tasks if task.node in world.nodes)
 
 
 def _head(world: World, queue: str) -> Job | None:

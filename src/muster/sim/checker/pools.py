@@ -54,6 +54,10 @@ class Pools:
         """The pools that jobs of a pool may ever run in besides their own."""
         return [name for name in self._all if self.may_borrow(home, name)]
 
+    def keep(self, pool: str) -> Mapping[str, int]:
+        """What a pool never lends of what is idle there."""
+        return self._all[pool].keep
+
     def preempts(self, pool: str) -> bool:
         """Whether anyone may be evicted there."""
         return self._all[pool].preempts

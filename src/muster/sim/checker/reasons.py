@@ -18,14 +18,13 @@ from muster.model.queues import MINUTE_MS
 from muster.model.reasons import Fact, Reason
 from muster.model.resources import MICRO, NOTHING, Resources, format_amount
 from muster.sim.checker.fitting import is_countable, may_start, may_start_in
-from muster.sim.checker.lending import waiting_for_room
 from muster.sim.checker.replay import Replay
-from muster.sim.checker.world import Spot, World
+from muster.sim.checker.world import World
 
 _ROUNDING = 0.0001  # shares are told with four digits
 _OTHERS = "others"  # the head of a queue that was not asked, since nobody may overtake
 _ON_HELD = (Reason.HELD, Reason.DEPENDENCY)
-_ON_ADMITTED = (Reason.RESERVED, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
+_ON_ADMITTED = (Reason.RESERVED, Reason.NO_NODES, Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT, Reason.WOULD_DELAY)
 
 
 class Truth:
@@ -43,7 +42,7 @@ class Truth:
         self.has_released = self.has_evicted or bool(replay.returned)
         self.pending = set(replay.admitted) | (set(world.pending) - replay.returned)
         self._now: dict[Profile, bool] = {}
-        self._waiting = waiting_for_room(world, plan)
+        self._lent = replay.lent
 
     def problems(self, name: str, waiting: Waiting) -> Iterator[str]:
         """What is not true about the reason the job got."""
@@ -69,6 +68,8 @@ class Truth:
         match waiting.reason:
             case Reason.NEVER_FITS:
                 yield from self._never_fits(job, waiting)
+            case Reason.NO_NODES:
+                yield from self._no_nodes(job, waiting)
             case Reason.NO_ROOM | Reason.GANG_DOES_NOT_FIT:
                 yield from self._no_room(job, waiting.reason)
             case Reason.WOULD_DELAY:
@@ -149,11 +150,24 @@ class Truth:
             yield f"{job.id}: never fits because of group {waiting.facts.get('group')}, which it does not have"
         elif self.books.ever.surely(job.profile):
             yield f"{job.id}: would fit an empty cluster, but its reason is NEVER_FITS"
+        elif lacking := self.world.without_nodes(job.profile):
+            yield f"{job.id}: there are no nodes for it in {lacking}, but its reason is NEVER_FITS"
+
+    def _no_nodes(self, job: Job, waiting: Waiting) -> Iterator[str]:
+        lacking, is_bare = self.world.without_nodes(job.profile), self.world.is_bare(job.profile)
+        if waiting.facts.get("clusters") != lacking or (self.world.candidates(job.profile) and not lacking):
+            yield f"{job.id}: there are no nodes for it in {lacking}, but it says {dict(waiting.facts)}"
+        elif not is_bare and self.books.ever.surely(job.profile):
+            yield f"{job.id}: would fit an empty cluster, but its reason is NO_NODES"
+        elif not self.has_evicted and not self.is_withheld and is_countable(job.profile):
+            yield from self._would_borrow(job)
 
     def _no_room(self, job: Job, reason: Reason) -> Iterator[str]:
         is_alone = job.profile.tasks_min == 1
         if is_alone != (reason is Reason.NO_ROOM):
             yield f"{job.id}: must start {job.profile.tasks_min} tasks, but its reason is {reason.name}"
+        elif self.world.is_bare(job.profile):
+            yield f"{job.id}: its pool has no nodes for it, but its reason is {reason.name}"
         elif (
             not self.has_evicted
             and not self.is_withheld
@@ -173,16 +187,15 @@ class Truth:
             return
         for place in self.world.places(job.profile, abroad=True):
             is_abroad = place[1] != self.world.pools.home(job.profile)
-            if is_abroad and place[1] not in self._waiting and self._may_start_in(place, job.profile):
+            if not is_abroad or not self._lent.may_borrow(self.books.nodes, place, job.profile):
+                continue
+            if may_start_in(self.world, place, job.profile, lambda node: self._lent.book(self.books.nodes, node)):
                 yield f"{job.id}: finds no room, but pool {called(place[1])} would lend it some"
 
     def _has_limits(self, name: str) -> bool:
         policy, queue = self.world.policy, self.world.queues[name].queue
         rates = (policy.over_share, policy.starts_per_turn, policy.starts_per_queue, queue.excess_budget)
         return any(limit is not None for limit in rates) or bool(queue.quota or self.books.quotas or queue.cordoned)
-
-    def _may_start_in(self, place: Spot, profile: Profile) -> bool:
-        return may_start_in(self.world, place, profile, lambda node: self.books.nodes[node.name])
 
     def _may_start_now(self, profile: Profile) -> bool:
         if profile not in self._now:

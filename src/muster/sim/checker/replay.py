@@ -13,6 +13,7 @@ from muster.model.plan import Admit, Evict, Move, Plan, Promise, Resize, Return,
 from muster.model.reasons import Reason
 from muster.sim.checker.books import Books
 from muster.sim.checker.lending import start_pool_problems
+from muster.sim.checker.lent import Lent
 from muster.sim.checker.limits import admission_problems, rate_problems, start_problems
 from muster.sim.checker.moves import move_problems
 from muster.sim.checker.order import FillingOrder
@@ -33,6 +34,7 @@ class Replay:
         self.started: set[str] = set()
         self.returned: set[str] = set()
         self.widths = Widths(world, plan, self.books)
+        self.lent = Lent(world, plan)
         self._order = FillingOrder(world, plan)
         self._by_head: dict[str, list[Evict]] = {}
         for action in plan.actions:
@@ -145,6 +147,7 @@ class Replay:
         yield from start_problems(self.books, job, resources_of(job.profile, action.tasks))
         self.started.add(job.id)
         self.books.start(job, action.tasks)
+        yield from self.lent.problems(self.books.nodes, job, action)
 
     def _way_to_start(self, job: Job, action: Start) -> Iterator[str]:
         """A job starts with its own queue and attempt; who was queued is admitted with that."""

@@ -78,6 +78,20 @@ class World:
         pools = [home, *self.pools.lenders(home)] if abroad else [home]
         return [(cluster, pool) for cluster in clusters for pool in pools]
 
+    def is_bare(self, profile: Profile) -> bool:
+        """Whether its own pool has no node in any cluster that it may go to."""
+        places = self.places(profile, abroad=False)
+        return bool(places) and not any(self._is_there(place) for place in places)
+
+    def without_nodes(self, profile: Profile) -> list[str]:
+        """The clusters it may go to without nodes: without any of its pool if that is bare, else without any at all."""
+        clusters, bare = sorted(cluster for cluster, _ in self.places(profile, abroad=False)), self.is_bare(profile)
+        there = {node.cluster for node in self.nodes.values()}
+        return [cluster for cluster in clusters if bare or cluster not in there]
+
+    def _is_there(self, place: Spot) -> bool:
+        return any((it.cluster, self.pools.of[it.name]) == place for it in self.nodes.values())
+
     def takes_tasks(self, node: Node) -> bool:
         """Whether anything new may go to the node."""
         return not node.cordoned and not self.clusters[node.cluster].silent

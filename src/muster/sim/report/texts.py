@@ -39,6 +39,7 @@ DEFINITIONS = {
 
 REASONS = {
     Reason.NEVER_FITS: "fits no cluster, even an empty one",
+    Reason.NO_NODES: "its cluster or pool had no nodes",
     Reason.NO_ROOM: "no node had room",
     Reason.GANG_DOES_NOT_FIT: "not all tasks of the gang found room together",
     Reason.WOULD_DELAY: "there was room, but it was kept for a job that came first",

@@ -66,9 +66,11 @@ class Pools:
             is_disabled = fields.boolean(key, False)
             if fields.has(key):
                 given[setting] = not is_disabled
-        lenders = self._lenders(fields)
+        lenders, keep = self._lenders(fields), fields.quota("keep")
         if fields.has("borrowingPools"):
             given["borrows_from"] = lenders
+        if fields.has("keep"):
+            given["keep"] = keep
         fields.close()
         return None if name is None else as_pool(name), given
 

@@ -85,7 +85,7 @@ def rivals(snapshot: Snapshot, plan: Plan, job: Job) -> tuple[Rival, ...]:
     """Other queues with jobs in line, those that go before the job first; a few of them."""
     hunger = _Hunger(snapshot)
     own = hunger.of(_queue(snapshot, job.queue), job)
-    never = {name for name, reason in plan.reasons() if reason is Reason.NEVER_FITS}
+    never = {name for name, reason in plan.reasons() if reason in (Reason.NEVER_FITS, Reason.NO_NODES)}
     found = []
     for state in snapshot.queues:
         head = _head(snapshot, state, never)
