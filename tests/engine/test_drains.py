@@ -173,3 +173,21 @@ def test_after_twice_the_ageing_time_a_reservation_yields_to_nobody() -> None:
     starts = told([4], [*first, low, *high], 12_000, agingAfter="1h").starts()
 
     assert 2 * HOUR < starts["low"] <= 50 + 2 * HOUR + 2000
+
+
+@pytest.mark.parametrize(
+    "gpu_first, starts",
+    [
+        pytest.param("on", 100, id="which comes first on nodes with GPUs"),
+        pytest.param("off", 10_100, id="unless it does not, by policy"),
+    ],
+)
+def test_a_reservation_of_a_job_without_gpus_leaves_gpu_nodes_to_a_gpu_job(gpu_first: str, starts: int) -> None:
+    node = {"name": "g", "cpu": 8, "gpu": 4}
+    first = job("first", "F", cpu=6, runtime=10_000, timeLimit=10_000)
+    cores = job("cores", "C", cpu=8, at=50, runtime=100, timeLimit=100)
+    gpus = job("gpus", "G", cpu=1, gpu=4, at=100, runtime=30_000, timeLimit=30_000)
+
+    told = story(world(nodes=[node], jobs=[first, cores, gpus], config=QUIET | {"gpuFirst": gpu_first}, until=40_000))
+
+    assert told.starts()["gpus"] == starts

@@ -139,9 +139,9 @@ class _Turn:
             self.horizon.withdraw(pending.job)
             self._serve_pending(pending, old)
 
-    def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
+    def _place_in_line(self, pending: Pending) -> tuple[bool, int, bool, tuple[int, int, NameKey]]:
         hold = self.policy.hold(pending.job, self.now_ms)
-        return (not hold.is_for_good, -hold.priority_class, pending.line)
+        return (not hold.is_for_good, -hold.priority_class, not hold.needs_gpus, pending.line)
 
     def _serve_pending(self, pending: Pending, old: Reservation | None) -> None:
         job = pending.job

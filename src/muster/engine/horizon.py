@@ -198,8 +198,11 @@ class Horizon:
 
     def yields_above(self) -> int:
         """Jobs above this class may take the nodes of some promise; NEVER_MS if none may."""
-        yielding = (it.hold.priority_class for it in self.promised.values() if not it.hold.is_for_good)
-        return min(yielding, default=NEVER_MS)
+        holds = (it.hold for it in self.promised.values() if not it.hold.is_for_good)
+        to_alike = int(
+            self.policy.gpu_first
+        )  # those of its own class that ask for GPUs may take nodes of one that does not
+        return min((hold.priority_class - (0 if hold.needs_gpus else to_alike) for hold in holds), default=NEVER_MS)
 
     def binding(self, job: Job) -> list[Promised]:
         """The promises whose nodes the job must leave alone."""

@@ -157,10 +157,10 @@ class Turn:
             self.horizon.withdraw(pending.job)
             self._serve_pending(pending, old)
 
-    def _place_in_line(self, pending: Pending) -> tuple[bool, int, tuple[int, int, NameKey]]:
+    def _place_in_line(self, pending: Pending) -> tuple[bool, int, bool, tuple[int, int, NameKey]]:
         """First those that hold their nodes most firmly; of equals, who was admitted first."""
         hold = self.policy.hold(pending.job, self.now_ms)
-        return (not hold.is_for_good, -hold.priority_class, pending.line)
+        return (not hold.is_for_good, -hold.priority_class, not hold.needs_gpus, pending.line)
 
     def _serve_pending(self, pending: Pending, old: Reservation | None, *, is_sole: bool = False) -> None:
         """Start the job, or promise it room. If it is the only one with a promise, that may turn out not to hold."""

@@ -45,11 +45,13 @@ class WidthRule(Enum):
 
 
 class Hold(NamedTuple):
-    """How firmly a job holds nodes that are reserved for it: against jobs of no higher class, and against all of them
-    once it has waited for twice as long as makes it aged. Jobs of a firmer hold may take the nodes."""
+    """How firmly a job holds nodes that are reserved for it: against jobs of no higher class, and against all jobs once
+    it has waited for twice as long as makes it aged. Jobs of a firmer hold may take the nodes. Where GPU jobs come
+    first, `needs_gpus` makes the difference between jobs of one class."""
 
     is_for_good: bool
     priority_class: int
+    needs_gpus: bool
 
 
 class Timed(Protocol):
@@ -162,7 +164,7 @@ class Policy:
     def hold(self, job: Job, now_ms: int) -> Hold:
         """How firmly the job holds nodes that are reserved for it."""
         yields = now_ms - job.submit_ms < 2 * self.aging_after_ms
-        return Hold(not yields, job.priority_class if yields else 0)
+        return Hold(not yields, job.priority_class if yields else 0, yields and self.gpu_first and job.profile.asks_gpu)
 
     def expected(self, reservation: Reservation, now_ms: int) -> Reservation:
         """The reservation as it is told: a guess that proved wrong is doubled until it lies ahead again."""
