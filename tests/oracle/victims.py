@@ -92,16 +92,11 @@ class Claims:
         return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
 
     def allows(self, unit: Unit) -> bool:
-        """Whether its queue keeps its entitled part without this unit too; or, if this is its only job, would then lack
-        no more than the head's queue does now."""
+        """Whether its queue keeps its entitled part without this unit too."""
         if unit.rule is not Rule.FAIR_SHARE:
             return True
-        queue, mine, freed = unit.run.job.queue, self.head.queue, unit.resources.get(self.resource)
-        if freed > 0 and self.over(queue) >= freed:
-            return True
-        is_sole = unit.whole and freed == self.ledger.queues[queue].started.get(self.resource)
-        lacks = self.entitled[mine] - self.ledger.queues[mine].started.get(self.resource)
-        return freed > 0 and is_sole and self.entitled[queue] <= lacks
+        freed = unit.resources.get(self.resource)
+        return freed > 0 and self.over(unit.run.job.queue) >= freed
 
     def take(self, unit: Unit) -> None:
         """Count the unit as gone."""

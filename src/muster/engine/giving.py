@@ -22,15 +22,11 @@ from muster.model.queues import MINUTE_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """A queue that a head may take from: by which rule, and how much of the blocking resource it can spare.
-
-    `sole`: what its only job may have of that and go; -1 if it may not.
-    """
+    """A queue that a head may take from: by which rule, and how much of the blocking resource it can spare."""
 
     queue: str
     rule: Rule
     spare: int = 0
-    sole: int = -1
 
 
 class Candidates:

@@ -156,8 +156,7 @@ class Search:
         missing = self._missing()
         for line in self._lines:
             reach, candidates = line.reach, line.candidates
-            most = max(reach.spare, reach.sole)
-            if reach.rule is Rule.FAIR_SHARE and most < missing and not candidates.has_whole_nodes:
+            if reach.rule is Rule.FAIR_SHARE and reach.spare < missing and not candidates.has_whole_nodes:
                 continue  # whoever the queue can spare has less, and only a node for oneself leaves more than that
             for place in self._enough(line):
                 if (taken := self._take([int(candidates.rows[place])], [line.unit(place)])) is not None:
@@ -313,8 +312,7 @@ class _Line:
         """Which of them may go, each by itself."""
         if self.reach.rule is not Rule.FAIR_SHARE:
             return self.in_reach
-        may_go: Flags = (self.freed <= self.reach.spare) | (self.freed == self.reach.sole)
-        return self.in_reach & (self.freed > 0) & may_go
+        return self.in_reach & (self.freed > 0) & (self.freed <= self.reach.spare)
 
     def unit(self, place: int) -> Unit:
         """The one in a place, to go whole."""
@@ -325,9 +323,8 @@ class _Line:
         """The places of those that may go, one after the other, as long as the queue can spare them."""
         if not self.legal.any():
             return
-        legal, freed, sole = self.legal.tolist(), self.freed.tolist(), self.reach.sole
+        legal, freed = self.legal.tolist(), self.freed.tolist()
         for place in self.candidates.in_order:
-            is_spared = freed[place] <= self.spare or freed[place] == sole
-            if legal[place] and (self.reach.rule is Rule.PRIORITY or is_spared):
+            if legal[place] and (self.reach.rule is Rule.PRIORITY or freed[place] <= self.spare):
                 self.spare -= freed[place]  # of its own queue it spares nothing
                 yield place

@@ -106,11 +106,6 @@ class Claims:
         holds, entitled = queue.started_of(self.resource), self.entitled[self.head.queue]
         return queue.started_usage < queue.entitled and holds < entitled and (not holds or holds + ask <= entitled)
 
-    @cached_property
-    def missing(self) -> int:
-        """How much the head's queue lacks of its entitled part."""
-        return self.entitled[self.head.queue] - self.ledger.queues[self.head.queue].started_of(self.resource)
-
     def right_over(self, run: Running) -> Rule | None:
         """By which rule the head could take from this job at all, its age apart."""
         if run.job.priority_class > self.head.priority_class:
@@ -155,17 +150,11 @@ class Claims:
         return self.ledger.queues[queue].started_of(self.resource) - self._gone(queue) - self.entitled[queue]
 
     def allows(self, unit: Unit) -> bool:
-        """Whether its queue keeps its entitled part without this unit too; or would lack no more than the head's queue
-        does now, if it is the only job of its queue."""
+        """Whether its queue keeps its entitled part without this unit too."""
         if unit.rule is not Rule.FAIR_SHARE:
             return True
-        queue, freed = unit.run.job.queue, unit.resources.get(self.resource)
-        return freed > 0 and (self.over(queue) >= freed or (unit.whole and freed == self.sole(queue)))
-
-    def sole(self, queue: str) -> int:
-        """All that a queue holds, if its only job may go though that leaves it less than its entitled part; else -1."""
-        is_little = self.entitled[queue] <= self.missing
-        return self.ledger.queues[queue].started_of(self.resource) if is_little else -1
+        freed = unit.resources.get(self.resource)
+        return freed > 0 and self.over(unit.run.job.queue) >= freed
 
     def take(self, unit: Unit) -> None:
         """Count the unit as gone."""
@@ -202,8 +191,7 @@ class Claims:
         for name in self._may_take_from:
             number = roll.queues[name]
             if givers.many[number]:
-                spare = int(self._all_over[number])
-                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=spare, sole=self.sole(name)))
+                found.append(Reach(queue=name, rule=Rule.FAIR_SHARE, spare=int(self._all_over[number])))
         found.sort(key=lambda reach: (-reach.spare, reach.queue))
         own = roll.queues[self.head.queue]
         lowest = (int(givers.lowest_class[own]), int(givers.lowest_priority[own]))

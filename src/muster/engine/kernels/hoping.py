@@ -128,14 +128,11 @@ def let_all_leave(
         asked += end - begin
         if offers.is_uncounted[other] or asked > FEW:
             return YES
-        theirs = books.started[other, resource]
-        spare = theirs - care.entitled[other, resource]
-        missing = care.entitled[queue, resource] - books.started[queue, resource]
-        whole = theirs if care.entitled[other, resource] <= missing else NONE  # of a queue's only job
+        spare = books.started[other, resource] - care.entitled[other, resource]
         for place in range(begin, end):
             if is_in_reach(roll, offers, lane, place, is_own):
                 freed = shapes.least[offers.profile[place], resource]
-                if is_own or 0 < freed <= spare or freed == whole:
+                if is_own or 0 < freed <= spare:
                     first = 0 if place == 0 else offers.last[place - 1]
                     moves = offers.moves[first * TASK : offers.last[place] * TASK]
                     let_leave(ground, moves, offers.until[place], offers.left, care.ceilings)

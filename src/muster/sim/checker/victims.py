@@ -85,8 +85,7 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
     """Fair share, if this resource blocks the head: from queues above their part of it to one below its own.
 
     The head's queue may not come above its part with the head, unless it holds nothing; nor may others fall below
-    theirs, unless they lose their only job and then lack no more than the head's queue does now
-    (docs/adr/0056-preemption-that-pays.md). Entitled shares are read in the plan's favour.
+    theirs (docs/adr/0056-preemption-that-pays.md). Entitled shares are read in the plan's favour.
     """
     shares, mine = books.shares, books.queues[head.queue]
     most, holds = shares.entitled(head.queue, name)[1], mine.started.get(name)
@@ -105,8 +104,7 @@ def _share_problems(books: Books, head: Job, evictions: list[Evict], name: str) 
         over = theirs.started.get(name) - shares.entitled(queue, name)[0]
         if over <= 0 or not freed[queue]:
             yield f"{head.id}: evicts from queue {queue}, which is not above its entitled part of {name}"
-        is_sole = freed[queue] == theirs.started.get(name) and shares.entitled(queue, name)[0] <= most - holds
-        if over < freed[queue] and not is_sole:
+        elif over < freed[queue]:
             yield f"{head.id}: evicts so much that queue {queue} falls below its entitled part of {name}"
 
 
