@@ -33,8 +33,9 @@ evidence: ## run the experiments on public traces, or the one called E (two hour
 	@scripts/setup evidence
 	@$(BIN)/python -m evidence $(E)
 
-soak: setup ## kill servers, agents, supervisors and databases 500 times under load, and write the table of docs/reliability.md
+soak: setup ## kill servers, agents, supervisors and databases 500 times under load, and write the table of docs/reliability.md; gangs at all loads
 	@MUSTER_KILLS=$${KILLS:-500} MUSTER_RELIABILITY=docs/reliability.md $(BIN)/pytest -q -n 0 --timeout 0 tests/server/test_server_faults.py tests/local/test_local_faults.py $(ARGS)
+	@MUSTER_GRID=1 $(BIN)/pytest -q -n auto --timeout 0 tests/properties/test_gangs.py
 
 fuzz: setup ## run the property tests with fresh seeds
 	@MUSTER_FUZZ=1 $(BIN)/pytest -m hypothesis -n auto --timeout 0 $(ARGS)

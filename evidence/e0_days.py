@@ -1,4 +1,4 @@
-"""E0, fairness over days: streams of jobs that never end, by service and by the document's flow."""
+"""E0, days: streams of jobs by service and by the document's flow; gangs among unknown ends; what preemption costs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from evidence.e0_gangs import Grid, medians
+from evidence.e0_preemption import Waves
 from evidence.e0_streams import DAY_MIN, Stream, allowed, followed, off_by, random_streams, saturated
 from evidence.experiment import Case, Outcome
 from evidence.keeping import ROOT
 from evidence.writing import bar, table
-from muster.model.policy import FairBy, Policy
+from muster.model.policy import FairBy, Policy, Preemption
 from muster.model.queues import MINUTE_MS
 
 PLOT = ROOT / "docs" / "evidence-days.svg"
@@ -51,6 +53,15 @@ STORIES: Mapping[str, tuple[str, int, Sequence[Stream]]] = {
     ),
 }
 PLOTTED = "gangs"
+GRIDS = [
+    Grid(load=0.9, width=width, queues=queues, seed=seed)
+    for width in (2, 4, 8)
+    for queues in (1, 5)
+    for seed in range(5)
+]
+"""Those of a load of 0.9; other loads are in `make soak`."""
+WAVES = [Waves(load=1.1, seed=seed) for seed in range(4)]
+_BACKFILL = {"on": True, "off": False}
 _HEADINGS = ("world", "service: least part, %", "flow: least part, %", "service: of what is allowed")
 
 
@@ -82,8 +93,19 @@ def of_seed(seed: int, fair_by: FairBy) -> Outcome:
     return told(machines, random_streams(chance, machines, MOST_STARTS), fair_by, seed)
 
 
+def gangs_of(grid: Grid, *, backfill: bool) -> Outcome:
+    """How gangs fared in one world."""
+    waited, used = grid.lived(backfill=backfill)
+    return Outcome(facts={"used": used}, table={"waited": waited})
+
+
+def preempted(waves: Waves, preemption: Preemption) -> Outcome:
+    """How work fared in one world."""
+    return Outcome(facts=waves.lived(preemption), table={})
+
+
 class Days:
-    """Whether anyone starves, and how exactly weights are kept."""
+    """Whether anyone starves, how exactly weights are kept, how long gangs wait, and what preemption costs."""
 
     name = "E0"
     title = "fairness over days (worlds made from seeds)"
@@ -93,6 +115,13 @@ class Days:
         made = [Case(key=f"seed-{seed}/{by.value}", work=partial(of_seed, seed, by)) for seed in SEEDS for by in FairBy]
         for name, (_, machines, streams) in STORIES.items():
             made += [Case(key=f"{name}/{by.value}", work=partial(told, machines, streams, by)) for by in FairBy]
+        for grid in GRIDS:
+            for name, backfill in _BACKFILL.items():
+                made.append(Case(key=f"gangs/{grid.key}/{name}", work=partial(gangs_of, grid, backfill=backfill)))
+        for waves in WAVES:
+            for preemption in (Preemption.ON, Preemption.OFF):
+                key = f"preemption/{waves.seed}/{preemption.value}"
+                made.append(Case(key=key, work=partial(preempted, waves, preemption)))
         return made
 
     def chapter(self, outcomes: Mapping[str, Outcome]) -> str:
@@ -127,6 +156,10 @@ class Days:
                 bar(
                     f"weights are kept within 3 % over a day: {100 * exact:.1f} % in the worlds above", exact < ACCURACY
                 ),
+                "",
+                *_of_gangs(outcomes),
+                "",
+                *_of_preemption(outcomes),
             ]
         )
 
@@ -138,6 +171,51 @@ def _of_seeds(worlds: int, starved: Mapping[FairBy, int], worst: Mapping[FairBy,
         f"its part in {starved[FairBy.SERVICE]} by service and in {starved[FairBy.FLOW]} by flow.",
         f"The furthest that any queue was off is {worst[FairBy.SERVICE]:.2f} of what is allowed by service,",
         f"{worst[FairBy.FLOW]:.1f} by flow.",
+    ]
+
+
+def _of_gangs(outcomes: Mapping[str, Outcome]) -> list[str]:
+    rows, holds = [], True
+    for width, queues in dict.fromkeys((grid.width, grid.queues) for grid in GRIDS):
+        keys = [grid.key for grid in GRIDS if (grid.width, grid.queues) == (width, queues)]
+        found = {name: [outcomes[f"gangs/{key}/{name}"] for key in keys] for name in _BACKFILL}
+        (wait, used), (wait_off, used_off) = (
+            medians([it.table["waited"] for it in some], [float(it.facts["used"]) for it in some])
+            for some in found.values()
+        )
+        holds &= wait <= 1.5 * wait_off and used >= used_off
+        rows.append([f"{width} of 8 machines", queues, wait, wait_off, 100 * used, 100 * used_off])
+    return [
+        _GANGS,
+        "",
+        *table(("gangs", "queues", "wait, h", "wait, h: `off`", "in use, %", "in use, %: `off`"), rows),
+        "",
+        bar("a gang waits at most 1.5 times as long as with `backfill: off`, and no less is in use", holds),
+    ]
+
+
+def _of_preemption(outcomes: Mapping[str, Outcome]) -> list[str]:
+    def mean(name: str, preemption: Preemption) -> float:
+        found = [float(outcomes[f"preemption/{it.seed}/{preemption.value}"].facts[name]) for it in WAVES]
+        return sum(found) / len(found)
+
+    rows = [
+        [
+            f"`preemption: {it.value}`",
+            round(mean("useful", it)),
+            round(mean("lost", it)),
+            round(mean("evictions", it)),
+            100 * mean("shortfall", it),
+        ]
+        for it in (Preemption.ON, Preemption.OFF)
+    ]
+    kept = mean("useful", Preemption.ON) / mean("useful", Preemption.OFF)
+    return [
+        _PREEMPTION,
+        "",
+        *table(("", "useful GPU-hours", "thrown away", "evictions", "shortfall, %"), rows),
+        "",
+        bar(f"at least 97 % of the useful work without preemption: {100 * kept:.1f} %", kept >= 0.97),
     ]
 
 
@@ -163,5 +241,13 @@ def _draw(outcomes: Mapping[str, Outcome], target: Path) -> None:
 _PROTOCOL = """A day in which every queue has jobs in line all the time, of lifetime 0 or none. *Least part*: what
 the queue that came off worst got, of its weight's part. *Of what is allowed*: how far a queue is from its part
 after the day, where its largest job and one of a rival's is 1."""
+
+_GANGS = """**Gangs where nobody knows the ends.** Eight machines of eight GPUs at a load of 0.9 for 72 hours: jobs of one
+GPU and of one to eight hours, and every twelve hours a gang of whole machines, on one queue and spread over five.
+Medians over five seeds; a gang that did not start counts as 72 hours. `backfill: off` lets nobody pass."""
+
+_PREEMPTION = """**What preemption costs.** Three equal queues on 128 GPUs at an offered load of 1.1 for 72 hours: jobs of
+one to eight GPUs and of one to twelve hours, with a lifetime of two. *Useful* is what ended or still runs. *Shortfall*:
+how far queues with work in line were below a third, of all there is. Means over four seeds."""
 
 EXPERIMENT = Days()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from statistics import median
 
 from muster.model import events as ev
 from muster.model.fleet import Cluster
@@ -31,6 +32,11 @@ class Grid:
     width: int
     queues: int
     seed: int
+
+    @property
+    def key(self) -> str:
+        """Its name among cases."""
+        return f"{self.load}-{self.width}-{self.queues}-{self.seed}"
 
     def scenario(self, *, backfill: bool) -> Scenario:
         """Single jobs of one GPU and of one to eight hours all the time; a gang of whole nodes every twelve hours."""
@@ -86,3 +92,8 @@ class Grid:
         end_ms = HOURS * HOUR_MS
         used += sum(gpus * (end_ms - since_ms) for since_ms, gpus in runs.values())
         return [waited.get(name, float(HOURS)) for name in came], used / (NODES * GPUS * end_ms)
+
+
+def medians(waits: Sequence[Sequence[float]], used: Sequence[float]) -> tuple[float, float]:
+    """Over several seeds: the hours that gangs waited, and the part of the fleet that was in use."""
+    return median(hours for each in waits for hours in each), median(used)
