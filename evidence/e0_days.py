@@ -242,12 +242,12 @@ _PROTOCOL = """A day in which every queue has jobs in line all the time, of life
 the queue that came off worst got, of its weight's part. *Of what is allowed*: how far a queue is from its part
 after the day, where its largest job and one of a rival's is 1."""
 
-_GANGS = """**Gangs where nobody knows the ends.** Eight machines of eight GPUs at a load of 0.9 for 72 hours: jobs of one
-GPU and of one to eight hours, and every twelve hours a gang of whole machines, on one queue and spread over five.
-Medians over five seeds; a gang that did not start counts as 72 hours. `backfill: off` lets nobody pass."""
+_GANGS = """**Gangs where nobody knows the ends.** Eight machines of eight GPUs at a load of 0.9 for 72 hours: jobs of
+one GPU and of one to eight hours, and every twelve hours a gang of whole machines, on one queue and spread over
+five. Medians over five seeds; a gang that did not start counts as 72 hours. `backfill: off` lets nobody pass."""
 
-_PREEMPTION = """**What preemption costs.** Three equal queues on 128 GPUs at an offered load of 1.1 for 72 hours: jobs of
-one to eight GPUs and of one to twelve hours, with a lifetime of two. *Useful* is what ended or still runs. *Shortfall*:
-how far queues with work in line were below a third, of all there is. Means over four seeds."""
+_PREEMPTION = """**What preemption costs.** Three equal queues on 128 GPUs at an offered load of 1.1 for 72 hours: jobs
+of one to eight GPUs and of one to twelve hours, with a lifetime of two. *Useful* is what ended or still runs.
+*Shortfall*: how far queues with work in line were below a third, of all there is. Means over four seeds."""
 
 EXPERIMENT = Days()
