@@ -183,14 +183,16 @@ class _Turn:
     # -- 3. ageing -------------------------------------------------------------------------------------
 
     def hear_the_aged(self) -> None:
-        """Jobs that have waited past `agingAfter`, of queues not above their entitled share, oldest first.
+        """Jobs that have waited past `agingAfter`, oldest first; of queues above their entitled share, past twice that.
 
         One of each kind takes a free reservation, or starts at once where it fits (ADR 0012).
         """
         served: set[bool] = set()
         for job in self._aged():
             holding = self.ledger.queues[job.queue]
-            if holding.started_usage > holding.entitled or job.profile.asks_gpu in served:
+            is_above = holding.started_usage > holding.entitled
+            is_for_good = self.policy.hold(job, self.now_ms).is_for_good
+            if (is_above and not is_for_good) or job.profile.asks_gpu in served:
                 continue
             if self._free_slots(job) and limit_on(job, self.ledger, self.policy, self.starts) is None:
                 self.heads.setdefault(job.queue, job.id)

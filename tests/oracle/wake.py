@@ -48,6 +48,7 @@ def _ageing(snapshot: Snapshot) -> Iterator[int]:
         for lane in () if state.queue.cordoned else state.lanes:
             if lane.jobs and never_fits(snapshot.fleet, lane.profile) is None:
                 yield lane.jobs[0].submit_ms + snapshot.policy.aging_after_ms
+                yield lane.jobs[0].submit_ms + 2 * snapshot.policy.aging_after_ms
 
 
 def _lifetimes(snapshot: Snapshot, ledger: Ledger, horizon: Horizon, waiting: Iterable[Waiting]) -> Iterator[int]:

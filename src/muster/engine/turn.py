@@ -204,7 +204,7 @@ class Turn:
     # -- 3. ageing -------------------------------------------------------------------------------------
 
     def hear_the_aged(self) -> None:
-        """Jobs that have waited past `agingAfter`, of queues not above their entitled share, oldest first.
+        """Jobs that have waited past `agingAfter`, oldest first; of queues above their entitled share, past twice that.
 
         One of each kind takes a free reservation, or starts at once where it fits (ADR 0012).
         """
@@ -213,7 +213,7 @@ class Turn:
             if job.profile.asks_gpu in served or not self._free_slots(job):
                 continue
             holding = self.ledger.queues[job.queue]
-            if holding.started_usage > holding.entitled:
+            if holding.started_usage > holding.entitled and not self.policy.hold(job, self.now_ms).is_for_good:
                 continue
             if limit_on(job, self.ledger, self.policy, self.minutes.starts) is None:
                 self.lines.look_at(job)

@@ -43,9 +43,9 @@ def next_mark(snapshot: Snapshot, lines: Lines) -> int | None:
 
 
 def _ageing(snapshot: Snapshot, ledger: Ledger, lines: Lines) -> Iterator[int]:
-    """A waiting job turns aged, and could take a reservation."""
-    if snapshot.policy.reservations:
-        after_ms = snapshot.policy.aging_after_ms
+    """A waiting job turns aged, and could take a reservation; or yields to nobody any more."""
+    aging_ms = snapshot.policy.aging_after_ms
+    for after_ms in (aging_ms, 2 * aging_ms) if snapshot.policy.reservations else ():
         submit_ms = lines.next_to_age(snapshot.now_ms - after_ms, ledger.columns.cordoned)
         if submit_ms is not None:
             yield submit_ms + after_ms
