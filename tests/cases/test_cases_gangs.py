@@ -292,9 +292,9 @@ def test_whole_gangs_are_reclaimed(newcomer, victims):
         ),
         pytest.param(
             NO_LIMIT,
-            {"job1": 59, "job3": 1},
+            {"job1": 60},
             "RESERVED",
-            id="GI-5 a reservation nobody can date does not keep the newcomer from its share",
+            id="GI-5 with a reservation nothing is freed that the newcomer could use",
         ),
     ],
 )

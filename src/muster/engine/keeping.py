@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -89,6 +89,23 @@ class Leavers(NamedTuple):
         both = zip(self.overtook, self.expiries, strict=True)
         return [int(it.job.id in overtook and expiry_ms <= it.due_ms) for overtook, expiry_ms in both]
 
+    def without(self, row: int, move: Cells) -> Leavers:
+        """The same when a task of the attempt in a row has gone before it."""
+        place = next((place for place, other in enumerate(self.rows.tolist()) if other == row), None)
+        if place is None:
+            return self
+        first, last = (self.lasts[place - 1] if place else 0), self.lasts[place]
+        starts = range(first * TASK, last * TASK, TASK)
+        at = next((at for at in starts if list(self.moves[at : at + TASK]) == list(move)), None)
+        if at is None:
+            return self
+        moves, lasts = np.array(self.moves, np.int64), np.array(self.lasts, np.int64)
+        lasts[place:] -= 1
+        kept = np.delete(moves, slice(at, at + TASK))
+        if isinstance(self.moves, list):
+            return self._replace(moves=kept.tolist(), lasts=lasts.tolist())
+        return self._replace(moves=cast(Cells, kept), lasts=cast(Cells, lasts))
+
     def have_left(self, moment_ms: int) -> list[int]:
         """One flag per attempt: has it left by then, as stated?"""
         return [int(end_ms <= moment_ms) for end_ms in self.ends.tolist()]
@@ -130,7 +147,7 @@ class Keeper:
             if known is None:
                 it.rooms = self._now.copy()
                 self._let_go(it.rooms, self._stays.stated_by(moment_ms))
-                taking = _Taking(it.rooms, leavers, leavers.have_left(moment_ms), spare)
+                taking = _Taking(it.rooms, self._stays, leavers, leavers.have_left(moment_ms), spare)
                 for other in under_way:
                     are_kept &= taking.keep(other)
                 it.sheds = frozenset(spare.job for spare in taking.shed)
@@ -145,7 +162,8 @@ class Keeper:
         """Promises under way at a moment take their room, from which those in some rows have left already."""
         order = sorted((it for it in promised if it.is_under_way(moment_ms)), key=lambda it: it.order)
         leavers = self._leavers(order, NONE)
-        taking = _Taking(rooms, leavers, np.isin(leavers.rows, left).astype(np.int64).tolist(), None)
+        are_gone = np.isin(leavers.rows, left).astype(np.int64).tolist()
+        taking = _Taking(rooms, self._stays, leavers, are_gone, None)
         for it in order:
             taking.keep(it)
 
@@ -199,8 +217,11 @@ class Keeper:
 class _Taking:
     """Promises take their room at one moment."""
 
-    def __init__(self, rooms: Rooms, leavers: Leavers, are_gone: list[int], spare: SpareOn | None) -> None:
+    def __init__(
+        self, rooms: Rooms, stays: Stays, leavers: Leavers, are_gone: list[int], spare: SpareOn | None
+    ) -> None:
         self.shed: dict[Spare, None] = {}
+        self._stays = stays
         self._rooms = rooms
         self._leavers = leavers
         self._spare = spare
@@ -231,9 +252,18 @@ class _Taking:
 
     def _sheds_one(self, spare_on: SpareOn, node: str, start_ms: int) -> bool:
         """One more task above min is taken to be gone from the node by then; False if there is none left."""
-        spare = next((it for it in spare_on(node, start_ms) if it not in self.shed), None)
-        if spare is None:
-            return False
-        self.shed[spare] = None
-        self._rooms.give(node, spare.group, spare.task.devices)
-        return True
+        for spare in spare_on(node, start_ms):
+            row = None if spare in self.shed else self._row_with(spare)
+            if row is not None:
+                self.shed[spare] = None
+                move = self._rooms.books.move(node, spare.group, spare.task.devices)
+                self._leavers = self._leavers.without(row, move)
+                self._rooms.give(node, spare.group, spare.task.devices)
+                return True
+        return False
+
+    def _row_with(self, spare: Spare) -> int | None:
+        """The row of the attempt that has the task, if it was not evicted on this horizon."""
+        rows = self._stays.rows_of([spare.job])
+        has_it = rows and spare.task in self._stays.run(rows[0]).tasks
+        return rows[0] if has_it else None
