@@ -20,7 +20,7 @@ from oracle.shares import Shares
 
 @dataclass(slots=True, kw_only=True)
 class Holding:
-    """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started.
+    """What one queue holds. usage = started + pending, and flow counts both.
 
     Flows that decide whose turn it is are those of the last mark (eight in a half time) or of the queue's last change,
     so that between two marks time alone puts nobody before another.
@@ -32,7 +32,6 @@ class Holding:
     flow: int
     usage: int
     started_usage: int
-    started_flow: int
     started: Resources
     held: Resources
     fixed_flow: int
@@ -98,7 +97,6 @@ class Ledger:
             if holding.name in self._changed:
                 flow = holding.state.account.flow_at(self._now_ms, self._half_time_ms)
                 flow = max(flow, holding.started_usage)
-                holding.started_flow = flow if self.service is None else holding.started_usage
                 holding.flow = max(flow, holding.usage)
         self._write_leads()
 
@@ -134,8 +132,6 @@ class Ledger:
         self._hold(job, resources - job.profile.least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
-        was = holding.started_flow if self.service is None else 0
-        holding.started_flow = max(was, holding.started_usage)
         holding.starts += 1
         holding.last_start = (1, self._now_ms)
         self._changed.add(job.queue)
@@ -186,7 +182,6 @@ class Ledger:
             flow=flow,
             usage=state.account.usage,
             started_usage=state.account.usage,
-            started_flow=flow if self.service is None else state.account.usage,
             started=state.started,
             held=state.started + state.raced,
             fixed_flow=state.fixed.flow_at(self._now_ms, self._half_time_ms),

@@ -658,7 +658,7 @@ def _smaller(snapshot: Snapshot, made: Plan, name: str, cores: int) -> tuple[Sna
         pytest.param(
             blocked_world,
             reasoning("one", Reason.RESERVED),
-            "has a firm reservation, but is not pending",
+            "has a reservation, but is not pending",
             id="unreserved",
         ),
         pytest.param(
@@ -784,10 +784,9 @@ def _reserved(**fields: Any) -> Callable[[Reservation], Reservation]:
         pytest.param(changed(Admit, "big", reservation=_reserved(start_ms=0)), "in the past", id="past"),
         pytest.param(changed(Admit, "big", reservation=_reserved(tasks=())), "not for its min", id="no tasks"),
         pytest.param(changed(Admit, "big", reservation=_reserved(cluster="x")), "but reserved on x", id="elsewhere"),
-        pytest.param(changed(Admit, "big", reservation=None), "nor has a firm reservation", id="no reservation"),
-        pytest.param(changed(Admit, "big", reservation=_reserved(is_firm=False)), "nor has a firm", id="not firm"),
-        pytest.param(telling("big", Waiting(reason=Reason.NO_ROOM)), "nor has a firm reservation", id="not kept"),
-        pytest.param(without(Admit, "big"), "has a firm reservation, but is not pending", id="not admitted"),
+        pytest.param(changed(Admit, "big", reservation=None), "nor has a reservation", id="no reservation"),
+        pytest.param(telling("big", Waiting(reason=Reason.NO_ROOM)), "nor has a reservation", id="not kept"),
+        pytest.param(without(Admit, "big"), "has a reservation, but is not pending", id="not admitted"),
         pytest.param(twice(Admit, "big"), "big: is admitted twice", id="admitted twice"),
         pytest.param(changed(Admit, "big", attempt=0), "its next is attempt 1", id="with a wrong attempt"),
     ],

@@ -11,7 +11,6 @@ from worlds import a_job, a_world
 from muster.engine import plan
 from muster.model.budgets import Budget, EvictionLimit
 from muster.model.plan import Action, Evict, Plan, Rule
-from muster.model.policy import FairBy
 from muster.model.snapshot import Lane, Snapshot
 from muster.sim.checker import check
 
@@ -100,23 +99,6 @@ def test_a_head_that_may_not_preempt() -> None:
 
 def made_meek(lane: Lane) -> Lane:
     return replace(lane, jobs=tuple(replace(job, profile=replace(job.profile, may_preempt=False)) for job in lane.jobs))
-
-
-def test_the_flow_of_a_queue_that_changed_is_that_of_this_very_moment() -> None:
-    """c had much until 70 s: its flow is above a third of b's 24 as of the mark at 135 s, and no longer at 142 s."""
-    there = a_world(over_share=None, half_time_ms=60_000, protected_ms=0, fair_by=FairBy.FLOW)
-    there.with_node(cpu=4, count=6).with_node("small", cpu=1).with_queues("b", weight=3).with_queues("c")
-    there.with_jobs(a_job("c").cpu(1), *(a_job("c").cpu(4).runs(seconds=70) for _ in range(4))).turn()
-    theirs = a_job("b").cpu(4).runs(hours=1).lifetime().of(priority_class=5)
-    there.at(seconds=70).with_jobs(*[theirs] * 6).turn()
-    first, head = (a_job("c").named(name).of(priority_class=5) for name in ("first", "head"))
-    there.at(seconds=142).with_jobs(first.cpu(1), head.cpu(4))
-    snapshot = there.snapshot()
-    made = plan(snapshot)
-
-    evicts = [(it.rule, it.by) for it in made.actions if isinstance(it, Evict)]
-    assert evicts == [(Rule.CLASS, "first"), (Rule.FAIR_SHARE, "head")]
-    assert check(snapshot, made) == []
 
 
 def test_a_task_keeps_its_limit_when_another_one_of_its_job_goes() -> None:

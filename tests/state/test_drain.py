@@ -58,7 +58,7 @@ def test_where_there_is_no_room_elsewhere_it_waits_and_comes_back_once_it_may():
 
 def test_who_is_drained_away_keeps_its_place_before_those_who_came_later():
     keep = job("keep", cpu=8, runtime=10)
-    told = drained(job("a", cpu=8), keep, job("b", cpu=8, at=5), nodes=[{"name": "n", "count": 2, "cpu": 8}])
+    told = drained(job("a", cpu=8), keep, job("b", cpu=8, at=10), nodes=[{"name": "n", "count": 2, "cpu": 8}])
 
     assert told.nodes_of("a", at=10) == ["n-1"]
     assert "b" not in told.starts()

@@ -13,7 +13,9 @@ from muster.state.records import Phase, Record
 
 def test_a_record_follows_its_job() -> None:
     world = (
-        a_world().with_node(cpu=1).with_jobs(a_job("q").named("a").cpu(1).runs(minutes=1).of(retries=Retries(failed=1)))
+        a_world(reservations=0)
+        .with_node(cpu=1)
+        .with_jobs(a_job("q").named("a").cpu(1).runs(minutes=1).of(retries=Retries(failed=1)))
     )
     world.with_jobs(a_job("q").named("b").cpu(1), a_job("q").named("c").cpu(1).of(after=(After("a"),)))
     jobs = world.state.jobs

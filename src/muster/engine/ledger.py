@@ -36,7 +36,7 @@ class _Accounts(NamedTuple):
 
 
 class Holding:
-    """What one queue holds. usage = started + pending, and flow counts both; started_flow only what has started.
+    """What one queue holds. usage = started + pending, and flow counts both.
 
     Flows that decide whose turn it is are those of the last mark (eight in a half time) or of the queue's last change,
     so that between two marks time alone puts nobody before another.
@@ -91,11 +91,6 @@ class Holding:
     def started_usage(self) -> int:
         """What its started jobs use."""
         return int(self._accounts.columns.started_usage[self.number])
-
-    @property
-    def started_flow(self) -> int:
-        """What its started jobs have used lately; by service, what they use now."""
-        return int(self._accounts.columns.started_flow[self.number])
 
     @property
     def fixed_usage(self) -> int:
@@ -299,7 +294,7 @@ class Ledger:
 
     def settle(self) -> None:
         """What the next turn would find: of queues that changed, flows are those of this very moment."""
-        self.columns.flow[:], self.columns.started_flow[:] = self.settled()
+        self.columns.flow[:] = self.settled()
         if self._positions is not None and (changed := self._changed()):
             self._write_leads(self._positions.leads(changed))
 
@@ -312,16 +307,14 @@ class Ledger:
         for number, lead in leads.by_number.items():
             self.columns.lead[number] = lead
 
-    def settled(self) -> tuple[Ints, Ints]:
-        """Flow and started flow of each queue, by number, as they are once the books are settled."""
-        books = self.columns
-        flows, started_flows = books.flow.copy(), books.started_flow.copy()
+    def settled(self) -> Ints:
+        """The flow of each queue, by number, as it is once the books are settled."""
+        flows = self.columns.flow.copy()
         for holding in (self.queues[name] for name in self._changed()):
             number = holding.number
             flow = max(holding.state.account.flow_at(self._now_ms, self._half_time_ms), holding.started_usage)
             flows[number] = max(flow, holding.usage)
-            started_flows[number] = flow if self._positions is None else holding.started_usage
-        return flows, started_flows
+        return flows
 
     def admit(self, job: Job, charge: int) -> None:
         """The job counts its min from now on."""
@@ -392,10 +385,6 @@ class Ledger:
         books, number = self.columns, self.queues[queue].number
         books.started[number] += amounts
         books.started_usage[number] += usage
-        if self._positions is not None:
-            books.started_flow[number] = books.started_usage[number]
-        elif usage > 0:
-            books.started_flow[number] = max(books.started_flow[number], books.started_usage[number])
 
     def _release_whole(self, job: Job, charge: int) -> None:
         """The job is no longer admitted: its charge comes back, and limits no longer count it (design.md 4.4)."""

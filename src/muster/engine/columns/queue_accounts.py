@@ -22,7 +22,7 @@ from muster.engine.columns.wants import Known
 from muster.engine.kernels.filling import Books
 from muster.model.flow import Account
 from muster.model.jobs import NEVER_MS
-from muster.model.policy import FairBy, Policy
+from muster.model.policy import Policy
 from muster.model.queues import Queue
 from muster.model.resources import MICRO
 from muster.model.snapshot import QueueState, Snapshot
@@ -160,9 +160,7 @@ class Carried:
         assert self._books is not None
         account = state.account
         flow = account.flow_at(mark_of(account, self._mark_ms), policy.half_time_ms)
-        goes_by_flow = policy.fair_by is FairBy.FLOW
         self._books.flow[number] = flow
-        self._books.started_flow[number] = flow if goes_by_flow else account.usage
         if flow > account.usage:
             self._fading[number] = state
         else:  # and so it is at every later mark
@@ -201,7 +199,6 @@ class Carried:
             flow=books.flow.copy(),
             usage=books.usage.copy(),
             started_usage=books.started_usage.copy(),
-            started_flow=books.started_flow.copy(),
             started=books.started.copy(),
             held=books.held.copy(),
             quota=books.quota,
@@ -233,7 +230,6 @@ def blank_books(queues: int, resources: int, users: int) -> Books:
         flow=np.zeros(queues, np.int64),
         usage=np.zeros(queues, np.int64),
         started_usage=np.zeros(queues, np.int64),
-        started_flow=np.zeros(queues, np.int64),
         started=np.zeros((queues, resources), np.int64),
         held=np.zeros((queues, resources), np.int64),
         quota=np.full((queues, resources), UNLIMITED, np.int64),

@@ -135,7 +135,6 @@ class Books(NamedTuple):
     flow: Ints
     usage: Ints
     started_usage: Ints
-    started_flow: Ints
     started: Ints
     held: Ints
     quota: Ints

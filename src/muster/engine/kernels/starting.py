@@ -371,10 +371,6 @@ def write_start(roll: Roll, shapes: Shapes, books: Books, rules: Rules, queue: i
     books.usage[queue] += usage
     books.flow[queue] = max(books.flow[queue], books.usage[queue])
     books.started_usage[queue] += usage
-    if books.memory[0]:
-        books.started_flow[queue] = books.started_usage[queue]
-    else:
-        books.started_flow[queue] = max(books.started_flow[queue], books.started_usage[queue])
     if roll.lifetime[row] == NONE:
         books.fixed_usage[queue] += usage
         books.fixed_flow[queue] = max(books.fixed_flow[queue], books.fixed_usage[queue])

@@ -19,7 +19,6 @@ from muster.engine.turn import Turn
 _BY_QUEUE = (
     "flow",
     "usage",
-    "started_flow",
     "started_usage",
     "started",
     "held",

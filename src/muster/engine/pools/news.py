@@ -31,6 +31,6 @@ class News:
 
     def _holdings(self) -> Ints:
         """As the next round would find them: whether someone has settled the books meanwhile is no news."""
-        (flow, started_flow), books = self.turn.ledger.settled(), self.turn.ledger.columns
-        columns = (flow, books.usage, started_flow, books.started_usage, books.fixed_flow)
+        flow, books = self.turn.ledger.settled(), self.turn.ledger.columns
+        columns = (flow, books.usage, books.started_usage, books.fixed_flow)
         return np.stack([column[self._queues] for column in columns])

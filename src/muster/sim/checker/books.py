@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from muster.model.flow import Account
 from muster.model.jobs import Job, Pending, Running, Task, least_usage_of, resources_of, usage_of
 from muster.model.policy import FairBy
 from muster.model.queues import Queue
@@ -36,19 +35,11 @@ class Holding:
     started_usage: int
     usage: int
     flow: int
-    started_flow: int
-    flow_now: int
     fixed_usage: int
     fixed_flow: int
     charged: int
     starts: int = 0
     is_exact: bool = True
-
-    @property
-    def started_flows(self) -> tuple[int, int]:
-        """Its flow at least and at most: once the queue has changed within a turn, that of this very moment counts."""
-        now = max(self.flow_now, self.started_usage)
-        return min(self.started_flow, now), max(self.started_flow, now)
 
     @property
     def budget_left(self) -> int | None:
@@ -92,18 +83,10 @@ class Books:
             started_usage=state.account.usage,
             usage=state.account.usage,
             flow=state.account.flow_at(mark_ms, policy.half_time_ms),
-            started_flow=self._memory(state.account, mark_ms),
-            flow_now=self._memory(state.account, now_ms),
             fixed_usage=state.fixed.usage,
             fixed_flow=state.fixed.flow_at(now_ms, policy.half_time_ms),
             charged=state.charged,
         )
-
-    def _memory(self, account: Account, moment_ms: int) -> int:
-        """What a queue's started jobs are compared by where someone takes from it: by service, what they use now."""
-        return account.usage if self.service else account.flow_at(moment_ms, self.world.policy.half_time_ms)
-
-    # -- what a snapshot says of itself ----------------------------------------------------------------
 
     def opening_problems(self) -> Iterator[str]:
         """Where the snapshot does not add up."""
@@ -195,8 +178,6 @@ class Books:
             self._hold(job, resources - least, usage - self.least_usage(job))
         holding.started = holding.started + resources
         holding.started_usage += usage
-        was = 0 if self.service else holding.started_flow
-        holding.started_flow = max(was, holding.started_usage)
         holding.starts += 1
         self.starts += 1
         self._put(job, tasks)
