@@ -54,8 +54,8 @@ def _span_ms(text: str) -> int:
 
 
 def _line(name: str, one: Used) -> UsageLine:
-    parts = {"good": one.good, **one.wasted}
-    return UsageLine(name=name, **_held(one.all).model_dump(), **{part: _held(held) for part, held in parts.items()})
+    parts = {"good": _held(one.good), **{str(why): _held(total) for why, total in one.wasted.items()}}
+    return UsageLine.model_validate({"name": name, **_held(one.all).model_dump(), **parts})
 
 
 def _held(total: Sum) -> Held:
