@@ -63,7 +63,7 @@ def test_summary_is_one_json_object():
 
     assert told["jobs"]["b"]["start"] == 10.0
     assert told["queues"]["q"] == {"started": 2, "usage": 2.0, "share": 1.0}
-    assert told["clusters"]["c"]["utilisation"] == {"cpu": 1.0}
+    assert told["clusters"]["c"] == {"utilisation": {"cpu": 1.0}, "goodput": {"cpu": 1.0}}
     assert told["totals"]["makespan"] == 15.0
     assert told["totals"]["meanWait"] == 5.0
     assert told["totals"]["meanBoundedSlowdown"] == 1.25

@@ -69,7 +69,8 @@ def test_the_summary_tells_of_pools(tmp_path: Path) -> None:
 def test_a_pool_that_is_gone_was_still_used(tmp_path: Path) -> None:
     pools = json.loads(muster(tmp_path, GONE, "-o", "summary"))["pools"]
 
-    assert pools["a"] == {"utilisation": {"cpu": 0.75, "memory": 0.1875, "pods": 0.006818}}
+    used = {"cpu": 0.75, "memory": 0.1875, "pods": 0.006818}
+    assert pools["a"] == {"utilisation": used, "goodput": used}
 
 
 @pytest.mark.parametrize(

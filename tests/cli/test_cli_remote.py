@@ -216,11 +216,14 @@ def test_usage_is_a_table_or_csv_with_every_column(muster: Muster, site: Site) -
         it for it in csv.DictReader(muster("usage", "-o", "csv").stdout.splitlines()) if it["queue"] == "counted"
     )
 
-    heads = "QUEUE ATTEMPTS CORE-H GIB-H GPU-H PREEMPTED CORE-H GPU-H LOST CORE-H FAILED CORE-H"
+    heads = "QUEUE ATTEMPTS CORE-H GIB-H GPU-H GOOD CORE-H GPU-H PREEMPTED CORE-H GPU-H LOST CORE-H FAILED CORE-H"
     assert table[0].split() == heads.split()
     assert any(it.split()[:2] == ["counted", "1"] for it in table)
-    wasted = [f"{why}_{what}" for why in ("preempted", "lost", "failed") for what in ("attempts", *HOURS)]
-    assert list(line) == ["queue", "from", "until", "attempts", *HOURS, *wasted]
+    sums = ("attempts", *HOURS)
+    good = [f"good_{what}" for what in sums]
+    wasted = [f"{why}_{what}" for why in ("preempted", "lost", "failed", "moved", "cancelled") for what in sums]
+    assert list(line) == ["queue", "from", "until", *sums, *good, *wasted]
+    assert [line[name] for name in good] == [line[name] for name in sums]
     assert float(line["core_hours"]) == pytest.approx(8 * (job["ended"] - job["started"]) / 3600, abs=2e-6)
     assert {line[name] for name in wasted} == {"0", "0.000000"}
     assert muster("usage", "--by", "user", "-o", "csv").stdout.startswith("user,from,until,attempts,core_hours,")

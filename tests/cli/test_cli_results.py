@@ -89,8 +89,9 @@ def test_tables_are_written_for_jobs_queues_and_the_fleet(tmp_path: Path, scenar
     ]
     queues, fleet = pq.read_table(folder / "queues.parquet"), pq.read_table(folder / "fleet.parquet")
     assert {row["held"] for row in queues.to_pylist()} == {1.0}
-    assert fleet.column_names == ["time", "waiting", "running", "idle_asked", "used cpu"]
-    assert fleet.to_pylist()[0] == {"time": 0, "waiting": 2, "running": 1, "idle_asked": 0, "used cpu": 1}
+    assert fleet.column_names == ["time", "waiting", "running", "idle_asked", "used cpu", "good cpu"]
+    first = {"time": 0, "waiting": 2, "running": 1, "idle_asked": 0, "used cpu": 1, "good cpu": 1}
+    assert fleet.to_pylist()[0] == first
     assert queues.num_rows == fleet.num_rows <= 2000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from muster.model.resources import GIB, GPU, MICRO, Resources
 from muster.sdk.client import Client
 from muster.server.access import Who
 from muster.server.finding import cluster_thing, node_thing, queue_thing
+from muster.server.metrics import exposition
 from muster.server.news import Heard, News
 from muster.server.service import Service
-from muster.server.usage import MOST_WIDTHS, WASTED, Sum, held_between, used, widened, widths_at_start
+from muster.server.usage import MOST_WIDTHS, WASTED, Sum, Used, held_between, used, widened, widths_at_start
 from muster.store.store import Store
 
 ADMIN = Who(name="admin", is_admin=True)
@@ -35,15 +37,24 @@ CORES = 4  # of each of two nodes, with as many GiB and half as many GPUs
 class Bench:
     """A service on two nodes whose turns are taken one by one, at moments of ours."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: str) -> None:
         self.now_ms = BEGAN_MS
-        self.service = Service(Store.open(f"sqlite:///{database}"), lambda: self.now_ms, Policy(over_share=None))
+        self._database = database
+        self._open()
         cluster, queues = Cluster(name="lab"), [Queue(name="a"), Queue(name="b", weight=2 * MICRO)]
         amounts = Resources.of({"cpu": CORES * 1000, "memory": CORES * GIB, GPU: 2000, "pods": 110})
         nodes = [Node(name=f"n{number}", cluster="lab", allocatable=amounts) for number in range(2)]
         events = [ev.ClusterSet(cluster=cluster), *(ev.NodeAdded(node=node) for node in nodes)]
         things = [cluster_thing(cluster), *map(node_thing, nodes), *map(queue_thing, queues)]
         self._turn(News(events=[*events, *(ev.QueueSet(queue=queue) for queue in queues)], things=things))
+
+    def _open(self) -> None:
+        self.service = Service(Store.open(self._database), lambda: self.now_ms, Policy(over_share=None))
+
+    def restart(self) -> None:
+        """The server ends, and another begins."""
+        self.close()
+        self._open()
 
     def submit(self, **job: Any) -> str:
         """A job that is considered at once."""
@@ -64,18 +75,28 @@ class Bench:
         """A job goes back to its queue, as after `muster preempt`."""
         self._turn(News(events=[ev.JobRequeued(job=job_id, attempt=1, cause=cause)]))
 
+    def fail(self, job_id: str, cause: str) -> None:
+        """A job fails for good, before its agent says so."""
+        self._turn(News(events=[ev.JobFailed(job=job_id, attempt=1, cause=cause)]))
+
     def cancel(self, job_id: str) -> None:
         """A job is cancelled."""
         self._turn(News(events=[ev.JobCancelled(job=job_id)]))
 
     def used(self, by: Any = "queue", hours: float = 1_000) -> dict[str, dict[str, Any]]:
-        """Attempts and hours of the last so many hours, and those that came to nothing, if any."""
+        """Attempts and hours of the last so many hours, and what was good and what came to nothing of it, if any."""
         from_ms = self.now_ms - round(hours * HOUR_MS)
         found = used(self.service.store.attempts(from_ms), by, from_ms, self.now_ms, lambda _queue: True)
         return {
-            name: {"all": told(one.all), **{why: told(one.wasted[why]) for why in WASTED if one.wasted[why].attempts}}
+            name: {part: told(sums) for part, sums in _parts(one).items() if sums.attempts}
             for name, one in found.items()
         }
+
+    def metric(self, name: str, resource: str = "cpu") -> dict[str, float]:
+        """What /metrics says of cores or GPUs, in hours, by why if there is one; not what is 0."""
+        line = rf'muster_{name}_seconds_total{{cluster="lab",resource="{resource}"(?:,why="(\w+)")?}} (\S+)'
+        found = re.findall(line, exposition(self.service))
+        return {why: float(amount) / 1000 / 3600 for why, amount in found if float(amount)}
 
     def _turn(self, *news: News) -> None:
         turns = self.service.turns
@@ -89,14 +110,22 @@ class Bench:
         self.service.store.close()
 
 
+def _parts(one: Used) -> dict[str, Sum]:
+    return {"all": one.all, "good": one.good, **{why: one.wasted[why] for why in WASTED}}
+
+
 def told(total: Sum) -> tuple[float, ...]:
     """Attempts, core-, GiB- and GPU-hours."""
     return (total.attempts, *total.hours().values())
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path / "muster.db")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    if request.param == "sqlite":
+        made = Bench(f"sqlite:///{tmp_path / 'muster.db'}")
+    else:
+        database = request.getfixturevalue("postgres")
+        made = Bench(database.url(database.database()))
     yield made
     made.close()
 
@@ -111,8 +140,11 @@ def test_a_job_counts_from_its_start_to_its_end_and_what_runs_until_now(bench: B
     bench.submit(queue="b", cpu=1, memory="512Mi")
     bench.later(0.5)
 
-    assert bench.used() == {"a": {"all": (1, 6, 3, 3)}, "b": {"all": (1, 0.5, 0.25, 0)}}
-    assert bench.used("user") == {"admin": {"all": (2, 6.5, 3.25, 3)}}
+    assert bench.used() == {
+        "a": {"all": (1, 6, 3, 3), "good": (1, 6, 3, 3)},
+        "b": {"all": (1, 0.5, 0.25, 0), "good": (1, 0.5, 0.25, 0)},
+    }
+    assert bench.used("user") == {"admin": {"all": (2, 6.5, 3.25, 3), "good": (2, 6.5, 3.25, 3)}}
 
 
 def test_only_what_was_held_in_the_time_asked_for_counts(bench: Bench) -> None:
@@ -133,12 +165,12 @@ ENDS = [
     pytest.param("preempted", "preempted", id="who gave way wasted its time"),
     pytest.param("lost", "lost", id="so did who was lost with its node"),
     pytest.param("failed", "failed", id="so did who failed and is tried again"),
-    pytest.param("moved", None, id="who was moved did not"),
+    pytest.param("moved", "moved", id="and who was moved, which begins again elsewhere"),
 ]
 
 
 @pytest.mark.parametrize("cause, why", ENDS)
-def test_an_attempt_that_is_told_to_stop_counts_until_it_has(bench: Bench, cause: str, why: str | None) -> None:
+def test_an_attempt_that_is_told_to_stop_counts_until_it_has(bench: Bench, cause: str, why: str) -> None:
     job = bench.submit(queue="a", cpu=4)
     bench.later(1)
     bench.requeue(job, cause)
@@ -146,27 +178,36 @@ def test_an_attempt_that_is_told_to_stop_counts_until_it_has(bench: Bench, cause
     stopping = bench.used()["a"]
     bench.report(job, "succeeded")  # whatever it says of itself
 
-    mine = {why: (1, 5, 0, 0)} if why else {}
-    assert {name: value for name, value in bench.used()["a"].items() if name != "all"} == mine
-    assert {name: value for name, value in stopping.items() if name != "all"} == mine
+    for then in (stopping, bench.used()["a"]):  # what is good is of the next attempt, if there is one by now
+        assert {name: value for name, value in then.items() if name not in ("all", "good")} == {why: (1, 5, 0, 0)}
 
 
-@pytest.mark.parametrize("result, wasted", [("succeeded", {}), ("failed", {"failed": (1, 8, 0, 0)})])
-def test_an_attempt_that_ends_by_itself_is_what_its_agent_says(bench: Bench, result: str, wasted: Any) -> None:
+@pytest.mark.parametrize("result, part", [("succeeded", "good"), ("failed", "failed")])
+def test_an_attempt_that_ends_by_itself_is_what_its_agent_says(bench: Bench, result: str, part: str) -> None:
     job = bench.submit(queue="a", cpu=4)
     bench.later(2)
     bench.report(job, result)
 
-    assert bench.used() == {"a": {"all": (1, 8, 0, 0), **wasted}}
+    assert bench.used() == {"a": {"all": (1, 8, 0, 0), part: (1, 8, 0, 0)}}
 
 
-def test_who_is_cancelled_is_no_waste_of_the_scheduler(bench: Bench) -> None:
+def test_a_job_that_failed_for_good_is_not_good_whatever_it_says_of_it(bench: Bench) -> None:
+    job = bench.submit(queue="a", cpu=4)
+    bench.later(1)
+    bench.fail(job, "time limit")
+    bench.later(1)
+    bench.report(job, "succeeded")
+
+    assert bench.used() == {"a": {"all": (1, 8, 0, 0), "failed": (1, 8, 0, 0)}}
+
+
+def test_who_is_cancelled_is_told_apart_from_what_the_scheduler_threw_away(bench: Bench) -> None:
     job = bench.submit(queue="a", cpu=4)
     bench.later(1)
     bench.cancel(job)
     bench.report(job, "failed")
 
-    assert bench.used() == {"a": {"all": (1, 4, 0, 0)}}
+    assert bench.used() == {"a": {"all": (1, 4, 0, 0), "cancelled": (1, 4, 0, 0)}}
 
 
 def test_a_higher_class_costs_those_who_give_way_what_they_had(bench: Bench) -> None:
@@ -179,8 +220,8 @@ def test_a_higher_class_costs_those_who_give_way_what_they_had(bench: Bench) -> 
     bench.later(1)
 
     assert bench.used() == {
-        "a": {"all": (2, 6 + 10, 0, 0), "preempted": (1, 6, 0, 0)},
-        "b": {"all": (1, 4, 0, 0)},
+        "a": {"all": (2, 6 + 10, 0, 0), "good": (1, 10, 0, 0), "preempted": (1, 6, 0, 0)},
+        "b": {"all": (1, 4, 0, 0), "good": (1, 4, 0, 0)},
     }
 
 
@@ -194,8 +235,54 @@ def test_an_elastic_job_counts_at_each_width_and_goes_on_when_tasks_of_it_give_w
 
     assert [width[1] for width in lease.spec["widths"]] == [8000, 4000]
     assert lease.reason == ""  # why it is to stop: it is not
-    assert bench.used()["a"] == {"all": (1, 12, 0, 0)}
-    assert bench.used(hours=1.5)["a"] == {"all": (1, 8, 0, 0)}
+    assert bench.used()["a"] == {"all": (1, 12, 0, 0), "good": (1, 12, 0, 0)}
+    assert bench.used(hours=1.5)["a"] == {"all": (1, 8, 0, 0), "good": (1, 8, 0, 0)}
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+
+def test_metrics_have_the_sums_of_utilisation_and_goodput(bench: Bench) -> None:
+    low = [bench.submit(queue="a", cpu=CORES, gpu=1) for _ in range(2)]
+    bench.later(1.5)
+    bench.submit(queue="b", cpu=CORES, priorityClass="high")
+    (victim,) = [job for job in low if bench.service.store.job(job).state == "queued"]  # type: ignore[union-attr]
+    before = bench.metric("thrown_away")
+    bench.report(victim, "failed")
+    bench.later(1)
+
+    assert before == {}  # it is counted at the end of the attempt
+    assert bench.metric("capacity") == {"": 2.5 * 2 * CORES}
+    assert bench.metric("held") == {"": 2.5 * 2 * CORES}
+    assert bench.metric("thrown_away") == {"preempted": 1.5 * CORES}
+    assert bench.metric("capacity", GPU) == {"": 2.5 * 4}
+    assert bench.metric("held", GPU) == {"": 2.5 + 1.5}
+    assert bench.metric("thrown_away", GPU) == {"preempted": 1.5}
+
+
+def test_an_attempt_that_an_earlier_server_counted_as_held_is_thrown_away_as_a_whole(bench: Bench) -> None:
+    job = bench.submit(queue="a", cpu=CORES)
+    bench.later(2)
+    held = bench.metric("held")
+    bench.restart()
+    bench.later(1)
+    bench.cancel(job)
+    bench.report(job, "failed")
+
+    assert (held, bench.metric("held")) == ({"": 2 * CORES}, {"": 1 * CORES})
+    assert bench.metric("thrown_away") == {"cancelled": 3 * CORES}
+
+
+def test_the_sums_are_there_from_the_beginning(bench: Bench) -> None:
+    lines = exposition(bench.service).splitlines()
+
+    for name in ("capacity", "held", "thrown_away"):
+        assert f"# TYPE muster_{name}_seconds_total counter" in lines
+    assert "# TYPE muster_running_jobs gauge" in lines
+    lab = 'cluster="lab",resource="cpu"'
+    assert f"muster_held_seconds_total{{{lab}}} 0.0" in lines
+    for why in WASTED:
+        assert f'muster_thrown_away_seconds_total{{{lab},why="{why}"}} 0.0' in lines
 
 
 # --- widths --------------------------------------------------------------------------------------

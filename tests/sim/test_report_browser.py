@@ -75,7 +75,7 @@ def test_the_pointer_reads_values_out_and_leaves_nothing_behind(browser, reports
         page.mouse.move(0, 0)
 
         assert before == ""
-        assert during == "0 s – 20 s: GPUs 25.0 %, cores 79.2 %, memory 27.5 %"
+        assert during == "0 s – 20 s: GPUs 25.0 %, cores 79.2 %, memory 27.5 %, goodput of GPUs 25.0 %"
         assert readout.inner_text().strip() == ""
 
 

@@ -425,7 +425,7 @@ class AsyncClient:
         return await self.do(asking.audit(limit=limit))
 
     async def usage(self, *, by: shapes.By = "queue", since: str = "30d") -> shapes.UsageReport:
-        """What each queue or user had, for so long until now, and what of it came to nothing."""
+        """What each queue or user had, for so long until now, what of it was good, and what was thrown away."""
         return await self.do(asking.usage(by=by, since=since))
 
     async def tokens(self) -> list[shapes.Token]:

@@ -426,7 +426,7 @@ class Client:
         return self.do(asking.audit(limit=limit))
 
     def usage(self, *, by: shapes.By = "queue", since: str = "30d") -> shapes.UsageReport:
-        """What each queue or user had, for so long until now, and what of it came to nothing."""
+        """What each queue or user had, for so long until now, what of it was good, and what was thrown away."""
         return self.do(asking.usage(by=by, since=since))
 
     def tokens(self) -> list[shapes.Token]:

@@ -1,12 +1,16 @@
-"""Numbers for Prometheus: turns and their stages, decisions, who waits and why, shares of queues."""
+"""Numbers for Prometheus: turns and their stages, decisions, who waits and why, shares of queues, and the sums of which
+utilisation and goodput are made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from muster.server.metering import Reading
 from muster.server.service import Service
+from muster.server.usage import WASTED
 
-_KINDS = {"muster_turns_total": "counter", "muster_turn_seconds_total": "counter", "muster_decisions_total": "counter"}
+_COUNTER = "_total"  # how the names of counters end; the others are gauges
 _HELP = {
     "muster_turns_total": "Turns taken.",
     "muster_turn_seconds_total": "Seconds spent in turns, by stage.",
@@ -15,10 +19,16 @@ _HELP = {
     "muster_jobs": "Jobs that are not over, by queue.",
     "muster_queue_usage": "What a queue's running jobs hold, by resource, in base units.",
     "muster_running_jobs": "Jobs that run.",
+    "muster_capacity_seconds_total": "What nodes had, in base units x seconds, by cluster and resource.",
+    "muster_held_seconds_total": "What attempts held, in base units x seconds; utilisation is held / capacity.",
+    "muster_thrown_away_seconds_total": "What attempts held that came to nothing, in base units x seconds, by why, "
+    "counted at their end; goodput is (held - thrown away) / capacity.",
     "muster_store_up": "Whether the store can be reached.",
 }
 
 Labels = Mapping[str, str]
+
+_SECOND_MS = 1000
 
 
 def exposition(service: Service) -> str:
@@ -28,7 +38,10 @@ def exposition(service: Service) -> str:
     for name, labels, value in _samples(service):
         if name not in told:
             told.add(name)
-            lines += [f"# HELP {name} {_HELP[name]}", f"# TYPE {name} {_KINDS.get(name, 'gauge')}"]
+            lines += [
+                f"# HELP {name} {_HELP[name]}",
+                f"# TYPE {name} {'counter' if name.endswith(_COUNTER) else 'gauge'}",
+            ]
         lines.append(f"{name}{_in_braces(labels)} {value!r}")
     return "\n".join(lines) + "\n"
 
@@ -47,6 +60,7 @@ def _samples(service: Service) -> Iterator[tuple[str, Labels, float]]:
         queued = {name: state.jobs_in(name) for name in sorted(state.books)}
         held = {name: state.started_by(name) for name in queued}
         running = len(state.running)
+        metered = service.turns.metered()
     for reason, many in sorted(waiting.items()):
         yield "muster_waiting_jobs", {"reason": reason}, many
     for name, many in queued.items():
@@ -55,7 +69,25 @@ def _samples(service: Service) -> Iterator[tuple[str, Labels, float]]:
         for resource, amount in resources.items():
             yield "muster_queue_usage", {"queue": name, "resource": resource}, amount
     yield "muster_running_jobs", {}, running
+    yield from _metered(metered)
     yield "muster_store_up", {}, 0 if service.turns.is_down else 1
+
+
+def _metered(metered: Reading) -> Iterator[tuple[str, Labels, float]]:
+    """The sums of utilisation and goodput, also where they are 0: what is missing cannot be subtracted."""
+    held = metered.held()
+    keys = [(key, {"cluster": key[0], "resource": key[1]}) for key in sorted({*metered.there, *held})]
+    for key, labels in keys:
+        yield "muster_capacity_seconds_total", labels, metered.there.get(key, 0) / _SECOND_MS
+    for key, labels in keys:
+        yield "muster_held_seconds_total", labels, held.get(key, 0) / _SECOND_MS
+    for key, labels in keys:
+        for why in WASTED:
+            yield (
+                "muster_thrown_away_seconds_total",
+                {**labels, "why": why},
+                metered.thrown.get((*key, why), 0) / _SECOND_MS,
+            )
 
 
 def _in_braces(labels: Labels) -> str:

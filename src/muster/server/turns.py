@@ -23,6 +23,7 @@ from muster.server.cordons import Cordons
 from muster.server.leases import ACCEPTED, ENDED, RUNNING, Leases, reported
 from muster.server.limits import Limits
 from muster.server.memory import Memory
+from muster.server.metering import Meter, Reading
 from muster.server.news import News, Turned
 from muster.server.notes import Notes
 from muster.server.reasons import WAITING, Reasons
@@ -78,6 +79,8 @@ class Turns:
         self._lost: set[str] = set()  # clusters whose jobs run elsewhere as of this turn
         self._settling = Settling(writer, leases, room, self.counts)
         self._thread = Thread(target=self._loop, name="turns", daemon=True)
+        self._meter = Meter(self.now_ms())
+        self._meter.look(world.state.fleet, (), self._now_ms)
         self.failure: BaseException | None = None
 
     def start(self) -> None:
@@ -117,6 +120,10 @@ class Turns:
         """The time, which never goes back."""
         self._now_ms = max(self._now_ms, self._clock())
         return self._now_ms
+
+    def metered(self) -> Reading:
+        """What there was until now and what became of it. Not while the world changes."""
+        return self._meter.read(self.leases.live.values(), self.now_ms())
 
     # -- the loop ----------------------------------------------------------------------------------------
 
@@ -221,6 +228,7 @@ class Turns:
             said = self.reasons.after(moment)
             leases, lease_changes = written.lease_rows()
             self.leases.decide(written.leases.values())
+            self._meter.look(self.world.state.fleet, written.leases.values(), now_ms)
         self._last_turn = monotonic()
         took_s = self._last_turn - began
         self.counts.seconds["decide"] += took_s

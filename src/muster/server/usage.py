@@ -1,8 +1,9 @@
-"""What queues or users had over time: core-, GiB- and GPU-hours of attempts, and what of them came to nothing.
+"""What queues or users had over time: core-, GiB- and GPU-hours of attempts, what of them was good, and what was not.
 
 A lease says how wide its attempt was from when on (`widths`), so a report is one pass over leases. An attempt counts
-from the moment it was given its nodes until its agent says that it is over, for the part between two moments. What
-was given to an attempt that was preempted, lost or failed is told apart.
+from the moment it was given its nodes until its agent says that it is over, for the part between two moments. It is
+good if it succeeded, and as long as it runs; else what it was given was thrown away, and is told by why (goodput, as in
+muster.sim.goodput).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from muster.model.resources import CPU, GIB, GPU, MEMORY, MILLI, Resources
 from muster.store.rows import ENDED, LeaseRow
 
 By = Literal["queue", "user"]
-Wasted = Literal["preempted", "lost", "failed"]
+Wasted = Literal["preempted", "lost", "failed", "moved", "cancelled"]
 
 WASTED: tuple[Wasted, ...] = get_args(Wasted)
 MOST_WIDTHS = 64  # of one attempt
 
-_COUNTED = (CPU, MEMORY, GPU)
+COUNTED = (CPU, MEMORY, GPU)
 _HOUR_MS = 3_600_000
 _DIGITS = 6  # of an hour: four milliseconds
 
@@ -52,9 +53,10 @@ class Sum:
 
 @dataclass(slots=True)
 class Used:
-    """What a queue or a user had, and what of it came to nothing, by why."""
+    """What a queue or a user had: what of it was good, and what was thrown away, by why."""
 
     all: Sum = field(default_factory=Sum)
+    good: Sum = field(default_factory=Sum)
     wasted: dict[Wasted, Sum] = field(default_factory=lambda: {why: Sum() for why in WASTED})
 
 
@@ -63,7 +65,7 @@ class Used:
 
 def widths_at_start(resources: Resources, now_ms: int) -> list[Width]:
     """What a lease says of an attempt that starts."""
-    return [[now_ms, *map(resources.get, _COUNTED)]]
+    return [[now_ms, *map(resources.get, COUNTED)]]
 
 
 def widened(widths: Sequence[Width], resources: Resources, now_ms: int) -> list[Width]:
@@ -97,8 +99,8 @@ def used(
         mine = found.setdefault(row.spec[by], Used())
         held = held_between(row.spec.get("widths", ()), from_ms, end_ms)
         mine.all.add(held)
-        if (why := wasted(row)) is not None:
-            mine.wasted[why].add(held)
+        why = wasted(row)
+        (mine.good if why is None else mine.wasted[why]).add(held)
     return dict(sorted(found.items()))
 
 
@@ -113,9 +115,15 @@ def held_between(widths: Sequence[Width], from_ms: int, until_ms: int) -> tuple[
 
 
 def wasted(row: LeaseRow) -> Wasted | None:
-    """Why what an attempt held came to nothing; None if it did not, or as far as anyone knows yet.
+    """Why what an attempt held was thrown away; None if it was not, as far as anyone knows yet.
 
-    Of an attempt that was told to stop it is the reason that counts, whatever it managed to do before it did.
+    Of an attempt that was told to stop it is the reason that counts, whatever it managed to do before it did. A job
+    that failed for good may say so in any words.
     """
-    why = row.reason or (row.result.get("result", "") if row.state == ENDED else "")
-    return next((kind for kind in WASTED if why.startswith(kind)), None)
+    why = row.reason or (row.result.get("result", "") if row.state == ENDED else _SUCCEEDED)
+    if why == _SUCCEEDED:
+        return None
+    return next((kind for kind in WASTED if why.startswith(kind)), "failed")
+
+
+_SUCCEEDED = "succeeded"

@@ -15,8 +15,8 @@ class Integral:
 
     sums: dict[str, int] = field(default_factory=dict)
 
-    def add(self, amounts: Iterable[tuple[str, int]], dt_ms: int) -> None:
-        """Amounts that held for a while."""
+    def add(self, amounts: Iterable[tuple[str, int]], dt_ms: int = 1) -> None:
+        """Amounts that held for a while, or that are sums already."""
         for name, amount in amounts:
             self.sums[name] = self.sums.get(name, 0) + amount * dt_ms
 
@@ -50,11 +50,39 @@ class Steps:
         return {name: self.sum(name, now_ms) for name in self._steps}
 
 
-def utilisation(held: Mapping[str, int], there: Mapping[str, int], lived_ms: int) -> dict[str, float]:
-    """The part of what was there in that time that was held, per resource; pods only where there is a limit."""
-    unlimited = NO_POD_LIMIT * max(lived_ms, 1)
-    return {
-        name: round(held.get(name, 0) / amount, 6)
-        for name, amount in sorted(there.items())
-        if amount and not (name == PODS and amount >= unlimited)
-    }
+@dataclass(slots=True)
+class Use:
+    """What there was of a place in some time, what of it was held, and what of that was thrown away, by resource."""
+
+    there: Mapping[str, int]
+    held: Mapping[str, int]
+    thrown: Mapping[str, int]
+    lived_ms: int
+
+    def told(self) -> dict[str, dict[str, float]]:
+        """The part of what there was that was held, and the part that was not thrown away either."""
+        good = {name: amount - self.thrown.get(name, 0) for name, amount in self.held.items()}
+        return {"utilisation": self._part(self.held), "goodput": self._part(good)}
+
+    def _part(self, amounts: Mapping[str, int]) -> dict[str, float]:
+        """Per resource; of pods only where there is a limit."""
+        unlimited = NO_POD_LIMIT * max(self.lived_ms, 1)
+        return {
+            name: round(amounts.get(name, 0) / amount, 6)
+            for name, amount in sorted(self.there.items())
+            if amount and not (name == PODS and amount >= unlimited)
+        }
+
+
+NO_USE = Use({}, {}, {}, 0)
+
+
+def together(uses: Iterable[Use]) -> Use:
+    """The use of several places of the same time as one."""
+    there, held, thrown, lived_ms = Integral(), Integral(), Integral(), 0
+    for use in uses:
+        there.add(use.there.items())
+        held.add(use.held.items())
+        thrown.add(use.thrown.items())
+        lived_ms = max(lived_ms, use.lived_ms)
+    return Use(there.sums, held.sums, thrown.sums, lived_ms)

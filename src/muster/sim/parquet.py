@@ -74,6 +74,7 @@ def _fleet(measured: Measured) -> Any:
             "running": course.running,
             "idle_asked": course.asked,
             **{f"used {name}": course.used[:, place] for place, name in enumerate(course.resources)},
+            **{f"good {name}": course.good[:, place] for place, name in enumerate(course.resources)},
         },
         metadata={"step seconds": str(course.step_ms / 1000), "idle_asked": measured.main},
     )

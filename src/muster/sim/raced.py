@@ -9,6 +9,7 @@ from typing import Any
 from muster.engine.race.words import explain, wasted_gpu_ms
 from muster.model import events as ev
 from muster.model.race import Race
+from muster.sim.integral import NO_USE
 from muster.state.state import State
 
 
@@ -82,7 +83,7 @@ class RaceStories:
     def of_cluster(self, name: str) -> dict[str, Any]:
         """What the summary says of an opaque cluster."""
         counts = self._by_cluster.get(name, Counter())
-        return {"utilisation": {}, "races": {what: counts[what] for what in ("submitted", "won", "cancelled")}}
+        return {**NO_USE.told(), "races": {what: counts[what] for what in ("submitted", "won", "cancelled")}}
 
 
 def racing(race: Race) -> dict[str, Any]:

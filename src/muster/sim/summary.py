@@ -8,11 +8,12 @@ from typing import Any
 from muster.engine.columns.node_rooms import Floor
 from muster.model import events as ev
 from muster.model.fleet import Fleet
-from muster.model.jobs import Job, Running, Task
+from muster.model.jobs import Job, Task
 from muster.model.names import name_key
 from muster.model.plan import Plan, Rule, Waiting
-from muster.model.resources import GPU, MICRO, Resources, total
-from muster.sim.integral import Steps, utilisation
+from muster.model.resources import GPU, MICRO, MILLI, Resources, total
+from muster.sim.goodput import Attempts, keeping
+from muster.sim.integral import Integral, Steps, Use, together
 from muster.sim.pools import PoolUse
 from muster.sim.raced import RaceStories, racing
 from muster.sim.simulate import Simulation, Tick, promised
@@ -47,22 +48,23 @@ class Summary:
         self.stories = {entry.job.id: JobStory(entry.job) for entry in simulation.scenario.jobs}
         self.started = {queue.name: 0 for queue in simulation.scenario.queues}
         self.preemptions = 0
-        self.wasted_gpu_ms = 0
         self.now_ms = 0
         self.last_plan: Plan | None = None
         self._races = RaceStories()
         self._has_races = any(entry.race is not None for entry in simulation.scenario.jobs)
-        self._running: dict[str, Running] = {}
+        keeps = keeping(simulation.scenario)
+        self._attempts = Attempts(keeps)
         self._usage = Steps()
         self._whole = Steps()
         self._held: dict[str, Steps] = {}  # by cluster
         self._there: dict[str, Steps] = {}
-        self._pools = PoolUse()
+        self._thrown: dict[str, Integral] = {}
+        self._pools = PoolUse(keeps)
         self._fleet: Fleet | None = None
         self._capacity: Resources | None = None
         self._measured: tuple[Floor, int] | None = None  # when
         self._measure()
-        self._pools.look(self.state, ())
+        self._pools.look(self.state, (), (), 0)
 
     @property
     def state(self) -> State:
@@ -77,6 +79,9 @@ class Summary:
         self.now_ms = tick.moment.now_ms
         for event in tick.moment.events:
             self._note(event)
+            for stretch in self._attempts.note(event, self.now_ms):
+                for cluster, name, amount in stretch.sums():
+                    self._thrown.setdefault(cluster, Integral()).add([(name, amount)])
             if self._has_races:
                 self._races.note(event)
         for notice in tick.notices:
@@ -85,9 +90,12 @@ class Summary:
                 story.waited_for += (notice.waiting.reason.name,)
         if tick.moment.events:
             jobs = _jobs_of(tick.moment.events)
+            for job in jobs:
+                if (run := self.state.running.get(job)) is not None:
+                    self._attempts.hold(job, {run.cluster: run.resources}, self.now_ms)
             self._measure()
             self._measure_queues({self.stories[job].job.queue for job in jobs})
-            self._pools.look(self.state, jobs)
+            self._pools.look(self.state, tick.moment.events, jobs, self.now_ms)
         self.last_plan = tick.moment.plan
 
     def _note(self, event: ev.Event) -> None:
@@ -96,7 +104,6 @@ class Summary:
                 pass
             case ev.JobSucceeded(job=job_id):
                 self.stories[job_id].end_ms = self.now_ms
-                self._running.pop(job_id, None)
             case ev.JobStarted(job=job_id, tasks=tasks):
                 story = self.stories[job_id]
                 story.start_ms = self.now_ms
@@ -104,8 +111,6 @@ class Summary:
                     story.first_start_ms = self.now_ms
                 story.nodes = _nodes_of(tasks)
                 self.started[story.job.queue] = self.started.get(story.job.queue, 0) + 1
-                if (run := self.state.running.get(job_id)) is not None:
-                    self._running[job_id] = run
             case ev.RaceWon(job=job_id, since_ms=since_ms):
                 story = self.stories[job_id]
                 story.start_ms = since_ms
@@ -115,21 +120,11 @@ class Summary:
                 self.preemptions += rule is not Rule.DRAIN
                 self.stories[job_id].preempted_by += (f"{by} ({rule.value})",)
             case ev.JobRequeued(job=job_id):
-                self._waste(job_id)
                 self.stories[job_id].start_ms, self.stories[job_id].nodes = None, ()
-            case ev.JobFailed(job=job_id, cause=cause):
-                self._waste(job_id)
+            case ev.JobFailed(job=job_id, cause=cause) | ev.JobCancelled(job=job_id, cause=cause):
                 self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
-            case ev.JobCancelled(job=job_id, cause=cause):
-                self.stories[job_id].end_ms, self.stories[job_id].cause = self.now_ms, cause
-                self._running.pop(job_id, None)
             case _:
                 pass
-
-    def _waste(self, job_id: str) -> None:
-        """An attempt ended without a result."""
-        if (run := self._running.pop(job_id, None)) is not None:
-            self.wasted_gpu_ms += run.resources.get(GPU) * (self.now_ms - run.started_ms) // 1000
 
     def _measure_queues(self, queues: set[str]) -> None:
         """What these queues use from now on."""
@@ -170,12 +165,16 @@ class Summary:
             for story in self.stories.values()
             if (record := self.state.jobs.get(story.job.id)) is not None and record.phase is Phase.SUCCEEDED
         ]
-        wasted = self._races.wasted_gpu_ms(self.state, self.now_ms)
+        wasted, uses = self._races.wasted_gpu_ms(self.state, self.now_ms), self._uses()
+        whole = together(uses.values())
         ends = [story.end_ms for story in self.stories.values() if story.end_ms is not None]
         return {
             "jobs": self._jobs(wasted),
             "queues": self._queues(),
-            "clusters": self._clusters(),
+            "clusters": {
+                **{name: use.told() for name, use in uses.items()},
+                **{name: self._races.of_cluster(name) for name in self.state.races.clusters},
+            },
             "pools": self._pools.told(self.pool_table()),
             "totals": {
                 "end": self.now_ms / 1000,
@@ -186,7 +185,8 @@ class Summary:
                 "waitPercentiles": {f"p{p}": _percentile(waits, p) for p in (50, 90, 95, 99, 100)},
                 "meanBoundedSlowdown": _mean(slowdowns),
                 "preemptions": self.preemptions,
-                "wastedGpuSeconds": (self.wasted_gpu_ms + sum(wasted.values())) / 1000,
+                "wastedGpuSeconds": (whole.thrown.get(GPU, 0) // MILLI + sum(wasted.values())) / 1000,
+                **whole.told(),
             },
         }
 
@@ -221,9 +221,17 @@ class Summary:
         """Where pools stand now."""
         return pool_table(self.state.freeze(self.now_ms))
 
-    def _clusters(self) -> dict[str, Any]:
-        told = {name: {"utilisation": self._utilisation(name)} for name in self.state.machines.clusters}
-        return told | {name: self._races.of_cluster(name) for name in self.state.races.clusters}
+    def _uses(self) -> dict[str, Use]:
+        """What there was of each cluster that shows its nodes, and what became of it."""
+        return {
+            name: Use(
+                there=self._there.get(name, Steps()).sums(self.now_ms),
+                held=self._held.get(name, Steps()).sums(self.now_ms),
+                thrown=self._thrown.get(name, Integral()).sums,
+                lived_ms=self.now_ms,
+            )
+            for name in self.state.machines.clusters
+        }
 
     def _jobs(self, wasted: dict[str, int]) -> dict[str, Any]:
         estimates = self.simulation.forecast()
@@ -255,10 +263,6 @@ class Summary:
             }
             for name in sorted(self.state.started_by_queue())
         }
-
-    def _utilisation(self, cluster: str) -> dict[str, float]:
-        held, there = (of.get(cluster, Steps()).sums(self.now_ms) for of in (self._held, self._there))
-        return utilisation(held, there, self.now_ms)
 
     def _slowdown(self, story: JobStory) -> float:
         """Bounded slowdown of a job that succeeded."""

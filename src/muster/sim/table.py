@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,22 +126,25 @@ def _queues(queues: dict[str, Any]) -> Table:
 
 
 def _clusters(clusters: dict[str, Any]) -> Table:
-    made = table("cluster", "mean utilisation")
+    made = table("cluster", "mean utilisation", "goodput")
     for name, cluster in clusters.items():
         raced = "opaque: {submitted} submitted, {won} won, {cancelled} cancelled"
-        made.add_row(name, raced.format_map(cluster["races"]) if "races" in cluster else _used(cluster))
+        used = (raced.format_map(cluster["races"]),) if "races" in cluster else _used(cluster)
+        made.add_row(name, *used)
     return made
 
 
 def _pools(pools: dict[str, Any]) -> Table:
-    made = table("pool", "mean utilisation")
+    made = table("pool", "mean utilisation", "goodput")
     for name, pool in pools.items():
-        made.add_row(name, _used(pool))
+        made.add_row(name, *_used(pool))
     return made
 
 
-def _used(place: dict[str, Any]) -> str:
-    return ", ".join(f"{resource} {share:.1%}" for resource, share in place["utilisation"].items()) or "no nodes"
+def _used(place: dict[str, Any]) -> Iterator[str]:
+    """The part of each resource that was held, and that part without what was thrown away."""
+    for parts in (place["utilisation"], place["goodput"]):
+        yield ", ".join(f"{resource} {part:.1%}" for resource, part in parts.items()) or "no nodes"
 
 
 def _totals(totals: dict[str, Any]) -> str:

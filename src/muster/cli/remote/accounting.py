@@ -11,7 +11,7 @@ from muster.cli.remote.tables import Column, clock, print_table
 from muster.sdk.shapes import Held, UsageLine, UsageReport
 
 _SUMS = ("attempts", "core_hours", "gib_hours", "gpu_hours")
-_WASTED = ("preempted", "lost", "failed")
+_PARTS = ("good", "preempted", "lost", "failed", "moved", "cancelled")
 
 
 def show_usage(report: UsageReport, wide: bool) -> None:
@@ -24,8 +24,8 @@ def show_usage(report: UsageReport, wide: bool) -> None:
 def print_csv(report: UsageReport, _wide: bool) -> None:
     """All columns, one line for each queue or user; times in UTC."""
     written = csv.writer(sys.stdout, lineterminator="\n")
-    wasted = [f"{why}_{name}" for why in _WASTED for name in _SUMS]
-    written.writerow([report.by, "from", "until", *_SUMS, *wasted])
+    parts = [f"{part}_{name}" for part in _PARTS for name in _SUMS]
+    written.writerow([report.by, "from", "until", *_SUMS, *parts])
     for line in report.lines:
         written.writerow([line.name, _utc(report.from_), _utc(report.until), *_numbers(line)])
     _say_if_shorter(report)
@@ -33,7 +33,7 @@ def print_csv(report: UsageReport, _wide: bool) -> None:
 
 def _numbers(line: UsageLine) -> Iterator[str]:
     """Without exponents, which not every spreadsheet reads."""
-    for held in (line, *(getattr(line, why) for why in _WASTED)):
+    for held in (line, *(getattr(line, part) for part in _PARTS)):
         yield str(held.attempts)
         yield from (f"{getattr(held, name):.6f}" for name in _SUMS[1:])
 
@@ -55,13 +55,14 @@ def _hours(head: str, name: str, of: str = "", *, wide: bool = False) -> Column:
     return Column(head, cell, wide=wide, right=True)
 
 
-def _wasted(why: str) -> list[Column]:
+def _part(part: str) -> list[Column]:
     """Attempts and core-hours, and the rest where there is room."""
+    is_rare, is_short = part in ("moved", "cancelled"), part not in ("good", "preempted")
     return [
-        Column(why.upper(), lambda line: str(getattr(line, why).attempts), right=True),
-        _hours("CORE-H", "core_hours", why),
-        _hours("GIB-H", "gib_hours", why, wide=True),
-        _hours("GPU-H", "gpu_hours", why, wide=why != "preempted"),
+        Column(part.upper(), lambda line: str(getattr(line, part).attempts), wide=is_rare, right=True),
+        _hours("CORE-H", "core_hours", part, wide=is_rare),
+        _hours("GIB-H", "gib_hours", part, wide=True),
+        _hours("GPU-H", "gpu_hours", part, wide=is_short),
     ]
 
 
@@ -70,5 +71,5 @@ _SHOWN = [
     _hours("CORE-H", "core_hours"),
     _hours("GIB-H", "gib_hours"),
     _hours("GPU-H", "gpu_hours"),
-    *(column for why in _WASTED for column in _wasted(why)),
+    *(column for part in _PARTS for column in _part(part)),
 ]

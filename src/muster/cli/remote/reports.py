@@ -40,7 +40,10 @@ def usage(
     token_file: TokenFile = "",
     context: ContextName = "",
 ) -> None:
-    """Report core-, GiB- and GPU-hours, and what of them went to attempts that were preempted, lost or failed.
+    """Report core-, GiB- and GPU-hours: what of them was good, and what was thrown away, by why.
+
+    Good is what went to attempts that succeeded or still run. What went to attempts that were preempted, lost, moved or
+    failed, or whose jobs were cancelled, was thrown away.
 
     An attempt counts from the moment it was given nodes until its agent says that it is over; what runs counts until
     now. The report goes back no further than the server's --keep; where that is less than --since, it says so.

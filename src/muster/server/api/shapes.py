@@ -302,12 +302,19 @@ class Held(Shape):
 
 
 class UsageLine(Held):
-    """What a queue or a user had, and what of it went to attempts that were preempted, lost or failed."""
+    """What a queue or a user had: what of it was `good`, and what was thrown away, by why.
+
+    Good are attempts that succeeded or still run. Attempts that were preempted, lost or moved, or that failed, threw
+    away what they held, and so did those of cancelled jobs.
+    """
 
     name: str
+    good: Held
     preempted: Held
     lost: Held
     failed: Held
+    moved: Held
+    cancelled: Held
 
 
 class UsageReport(Shape):

@@ -1,4 +1,4 @@
-"""Reports: what queues and users had, and what of it came to nothing."""
+"""Reports: what queues and users had, what of it was good, and what was thrown away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.documents.values import Scalar
 from muster.server.api.doors import Asking, Desk, must_be_admin
 from muster.server.api.errors import Problem, Refused
 from muster.server.api.shapes import Held, UsageLine, UsageReport
-from muster.server.usage import WASTED, By, Sum, Used, used
+from muster.server.usage import By, Sum, Used, used
 
 router = APIRouter(prefix="/api/v1", tags=["reports"])
 
@@ -23,7 +23,10 @@ def usage(
     by: Annotated[By, Query(description="Whose: of each queue, or (admins only) of each user.")] = "queue",
     since: Annotated[str, Query(description="For how long until now, such as 30d or 12h.")] = "30d",
 ) -> UsageReport:
-    """Core-, GiB- and GPU-hours of attempts until now, and what went to those that were preempted, lost or failed.
+    """Core-, GiB- and GPU-hours of attempts until now: what was good, and what was thrown away, by why.
+
+    Good are attempts that succeeded or still run. The rest went to attempts that were preempted, lost, moved or failed,
+    or whose jobs were cancelled. As parts of what there was, all hours are utilisation, and good hours goodput.
 
     It goes back no further than what is over is kept: `from` says since when it counts.
     """
@@ -51,9 +54,8 @@ def _span_ms(text: str) -> int:
 
 
 def _line(name: str, one: Used) -> UsageLine:
-    preempted, lost, failed = (_held(one.wasted[why]) for why in WASTED)
-    mine = _held(one.all).model_dump()
-    return UsageLine(name=name, **mine, preempted=preempted, lost=lost, failed=failed)
+    parts = {"good": _held(one.good), **{str(why): _held(total) for why, total in one.wasted.items()}}
+    return UsageLine.model_validate({"name": name, **_held(one.all).model_dump(), **parts})
 
 
 def _held(total: Sum) -> Held:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from muster.model import events as ev
+from muster.model.jobs import resources_of
 from muster.model.plan import Waiting
 from muster.model.resources import MICRO, Resources, Weights, units_of
+from muster.sim.goodput import keeping
 from muster.sim.measures.division import Floats, entitled
 from muster.sim.measures.fairness import WINDOW_MS, FairnessSums, Shared
 from muster.sim.measures.fragments import Looks
@@ -30,6 +32,7 @@ from muster.sim.measures.jobs import (
 from muster.sim.measures.levels import Block, Journal, Kinds, Layout, main_of, weighed
 from muster.sim.measures.measured import Course, Measured, Stay, spreads
 from muster.sim.measures.steps import Series
+from muster.sim.measures.thrown import Thrown
 from muster.sim.simulate import Simulation, Tick
 from muster.state.state import State
 
@@ -69,6 +72,7 @@ class Gauge:
         self._journal = Journal(self._kinds, self._state.fleet, self._capacity())
         self._fairness = FairnessSums(self._layout.queues, window_ms)
         self._series = Series(3 * len(self._layout.queues) + len(self._layout.resources) + 3)
+        self._thrown = Thrown(self._layout.resources, keeping(scenario))
         self._there, self._held = np.zeros((2, len(self._layout.resources)))
         self._whole_ms = self._asked = 0.0
         last_ms = max((job.submit_ms for job in self._jobs), default=0)
@@ -120,6 +124,7 @@ class Gauge:
         row = self._rows[event.job]
         job = self._jobs[row]
         self._count(row, self._kinds.runs(self._queue_numbers[job.queue], job.profile, event.tasks))
+        self._thrown.hold(event.job, resources_of(job.profile, event.tasks), self._now_ms)
         self._begin(row, event.cluster, event.attempt, self._now_ms)
 
     def _won(self, event: ev.RaceWon) -> None:
@@ -139,28 +144,31 @@ class Gauge:
         if run is not None:  # else it is over by the end of this moment
             row = self._rows[event.job]
             self._count(row, self._kinds.runs(self._queue_numbers[run.job.queue], run.job.profile, run.tasks))
+            self._thrown.hold(event.job, run.resources, self._now_ms)
 
     def _requeued(self, event: ev.JobRequeued) -> None:
+        self._thrown.end(event, self._now_ms)
         self._requeues[event.cause] = self._requeues.get(event.cause, 0) + 1
         self._stand_in_line(self._rows[event.job])
 
     def _succeeded(self, event: ev.JobSucceeded) -> None:
-        self._finish(event.job, SUCCEEDED)
+        self._finish(event, SUCCEEDED)
 
     def _failed(self, event: ev.JobFailed) -> None:
-        self._finish(event.job, FAILED)
+        self._finish(event, FAILED)
 
     def _cancelled(self, event: ev.JobCancelled) -> None:
-        self._finish(event.job, CANCELLED)
+        self._finish(event, CANCELLED)
 
-    def _finish(self, job_id: str, phase: int) -> None:
-        row = self._rows[job_id]
+    def _finish(self, event: ev.JobSucceeded | ev.JobFailed | ev.JobCancelled, phase: int) -> None:
+        row = self._rows[event.job]
+        self._thrown.end(event, self._now_ms)
         self._count(row, 0)
         told = self._told.pop(row, None)
         if self._columns.start[row] < 0:
             self._remember(self._now_ms - self._columns.submit[row], row, told)
         self._columns.finish(row, phase, self._now_ms)
-        for waiter in self._waiters.get(job_id, ()):
+        for waiter in self._waiters.get(event.job, ()):
             if self._columns.phase[waiter] == QUEUED and self._jobs[waiter].id not in self._state.held:
                 self._let_ask(waiter)
 
@@ -209,6 +217,7 @@ class Gauge:
     def _work_out(self, until_ms: int) -> None:
         """Everything up to that moment."""
         block = self._journal.block(until_ms)
+        self._thrown.add(block)
         layout, queues, lasted = self._layout, len(self._layout.queues), np.diff(block.moments).astype(float)
         shape = (len(lasted), len(layout.resources), queues)
         many = len(layout.resources) * queues
@@ -277,6 +286,9 @@ class Gauge:
             by_queue=spreads(jobs.queues, jobs.queue, jobs),
             by_width=spreads([name for name, _ in classes], width, jobs),
             used=dict(zip(layout.resources, _part(self._held, self._there).tolist(), strict=True)),
+            good=dict(
+                zip(layout.resources, _part(self._held - self._thrown.total(), self._there).tolist(), strict=True)
+            ),
             asked=self._asked / self._whole_ms if self._whole_ms else 0.0,
             looks=tuple(self._looks.looks),
             reasons=self._columns.reasons(self._now_ms),
@@ -298,6 +310,7 @@ class Gauge:
             entitled=entitled_,
             short=short,
             used=used,
+            good=np.maximum(used - self._thrown.means(self._now_ms), 0.0),  # differences of sums may be a hair below
             waiting=rest[:, 0],
             running=rest[:, 1],
             asked=rest[:, 2],

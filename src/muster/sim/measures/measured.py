@@ -18,6 +18,7 @@ class Course:
     """Means over steps of `step_ms` from time 0 to `end_ms`; a row for each step, a column for each name.
 
     Shares are parts of the fleet. `used` has a column for each resource of `resources`: the part of it that was held.
+    `good` has the same without attempts that came to nothing (muster.sim.goodput).
     `asked` is the part of the main resource that was idle although jobs that waited needed as much of it.
     """
 
@@ -29,6 +30,7 @@ class Course:
     entitled: Floats
     short: Floats
     used: Floats
+    good: Floats
     waiting: Floats
     running: Floats
     asked: Floats
@@ -63,8 +65,9 @@ class Stay:
 class Measured:
     """All that was measured. `main` is the resource people look at first; `unit` base units make one of it.
 
-    `used`: the mean part of each resource that was held. `asked`: the mean part of the main one that was idle although
-    jobs that waited needed as much. `capacity`: how much of the main one there was, on average.
+    `used`: the mean part of each resource that was held. `good`: the same without attempts that came to nothing.
+    `asked`: the mean part of the main one that was idle although jobs that waited needed as much. `capacity`: how much
+    of the main one there was, on average.
     """
 
     end_ms: int
@@ -78,6 +81,7 @@ class Measured:
     by_queue: tuple[Spread, ...]
     by_width: tuple[Spread, ...]
     used: Mapping[str, float]
+    good: Mapping[str, float]
     asked: float
     looks: tuple[Look, ...]
     reasons: tuple[WaitedFor, ...]

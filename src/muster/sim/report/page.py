@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
 
@@ -92,7 +92,8 @@ def _tiles(measured: Measured) -> str:
     worst, off = fairness.worst, fairness.worst_off
     main = words.resource(measured.main)
     tiles = [
-        (f"{main} in use", words.percent(measured.used.get(measured.main)), _other_use(measured)),
+        (f"{main} in use", words.percent(measured.used.get(measured.main)), _others(measured, measured.used)),
+        (f"goodput of {main}", words.percent(measured.good.get(measured.main)), _others(measured, measured.good)),
         ("mean wait", words.duration(wait.mean if wait else None), _tail(wait, words.duration)),
         ("mean bounded slowdown", words.number(slow.mean if slow else None), _tail(slow, words.number)),
         (
@@ -122,8 +123,9 @@ def _tile(name: str, value: str, note: str) -> str:
     return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
 
 
-def _other_use(measured: Measured) -> str:
-    others = [(name, part) for name, part in measured.used.items() if name != measured.main]
+def _others(measured: Measured, parts: Mapping[str, float]) -> str:
+    """The same of the other resources."""
+    others = [(name, part) for name, part in parts.items() if name != measured.main]
     return ", ".join(f"{words.resource(name)} {words.percent(part)}" for name, part in others)
 
 

@@ -39,12 +39,18 @@ class Pictures:
         self.course = measured.course
 
     def use(self) -> str:
-        """How much of each resource was held."""
+        """How much of each resource was held, and how much of the main one by attempts that came to something."""
         lines = [
             Line(name=words.resource(name), values=self.course.used[:, place], colour=number)
             for number, (place, name) in enumerate(self._resources(), 1)
         ]
-        means = [f"{words.resource(name)} {words.percent(part)}" for name, part in self.measured.used.items()]
+        for place, name in self._resources()[:1]:
+            good = f"goodput of {words.resource(name)}"
+            lines.append(Line(name=good, values=self.course.good[:, place], colour=1, is_dashed=True))
+        means = [
+            f"{words.resource(name)} {words.percent(part)} (goodput {words.percent(self.measured.good[name])})"
+            for name, part in self.measured.used.items()
+        ]
         told = f"On average: {words.listed(means)}." if means else "There is nothing to use."
         return self._over_time("Part of the fleet in use", lines, _whole_axis, told=told)
 

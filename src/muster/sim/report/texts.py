@@ -9,6 +9,11 @@ DEFINITIONS = {
         "What a job holds, weighed: cores, memory and GPUs by the weights of the policy. Shares are parts of the usage "
         "of the whole fleet."
     ),
+    "Goodput": (
+        "Use without the time of attempts that came to nothing: preempted, lost, moved or failed, after which the job "
+        "began again, or of a job that failed for good or was cancelled. An attempt that still runs counts, and so do "
+        "tasks that an elastic job gave up."
+    ),
     "Entitled": (
         "The fleet divided by weight among the queues that want some of it, none given more than its running and "
         "waiting jobs ask for (weighted max-min). It depends on what there is and what is asked, not on what the "
