@@ -221,6 +221,8 @@ class _Turn:
                 self.lines[job.queue].set_aside(job.profile, 0)
             elif self._gives_way(job):
                 self.lines[job.queue].come_late(job)
+                if self.heads[job.queue] == job.id:
+                    del self.heads[job.queue]
             elif limit := limit_on(job, self.ledger, self.policy, self.starts):
                 self._close_queue(job, limit)
             elif not self._consider(job) and not self.policy.backfill:

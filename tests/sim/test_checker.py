@@ -806,7 +806,7 @@ def test_who_was_admitted_may_lose_its_reservation_in_a_later_round_of_the_turn(
     withdrawn = Promise(job="big", attempt=1, reservation=None)
     forgeries = telling("big", Waiting(reason=Reason.NO_ROOM)), acting(lambda actions: [*actions, withdrawn])
 
-    assert not any("firm reservation" in problem for problem in found(_reserving_world(), *forgeries))
+    assert not any("nor has a reservation" in problem for problem in found(_reserving_world(), *forgeries))
 
 
 # --- the engine -----------------------------------------------------------------------------------

@@ -149,7 +149,9 @@ def set_aside(lines: Lines, queue: int, profile: int, bound: int) -> None:
 
 @kernel
 def come_late(roll: Roll, lines: Lines, shapes: Shapes, rules: Rules, queue: int, lane: int) -> None:
-    """The queue's first lane is offered after all others of its class."""
+    """The queue's first lane is offered after all others of its class: its job was not looked at yet."""
+    if lines.first_head[queue] == lines.head[queue]:
+        lines.first_head[queue] = NONE
     lines.late[lane] = 1
     look_up_next(roll, lines, shapes, rules, lane)
     sift_down(lines, queue, 0)

@@ -95,7 +95,13 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     new = [name for name in reserved if name not in world.pending]
     for name in new:
         is_alone = world.policy.reservations < EVERYONE
-        binding = [other for other in reserved if not _yields_to(world, jobs[other], jobs[name])]
+        # Firmer ones that are as new may have come in a later round of the turn.
+        binding = [
+            other
+            for other in reserved
+            if not _yields_to(world, jobs[other], jobs[name])
+            and not (other in new and _yields_to(world, jobs[name], jobs[other]))
+        ]
         if is_alone and any(profiles[other] == profiles[name] for other in binding if other != name):
             yield f"{name}: another job of its profile has a reservation already"
         kind = [

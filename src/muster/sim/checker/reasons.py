@@ -126,8 +126,13 @@ class Truth:
             first = self.world.queued.get(head)
             if first is None or first.queue != job.queue or head not in self.plan.verdicts:
                 yield f"{job.id}: is behind {head}, which is no job of its queue that was looked at"
-            elif self.world.place(first) >= self.world.place(job) and not self.world.is_aged(first):
+            elif self.world.place(first) >= self.world.place(job) and not self._may_be_passed(first, job):
                 yield f"{job.id}: is behind {head}, which does not come before it"
+
+    def _may_be_passed(self, first: Job, job: Job) -> bool:
+        """Whether another job may be looked at before one that stands before it: an aged one, or where GPU jobs come
+        first and it asks for none."""
+        return self.world.is_aged(first) or (self.world.policy.gpu_first and not job.profile.asks_gpu)
 
     def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
         reserved = waiting.facts.get("reserved")
