@@ -327,7 +327,7 @@ class Horizon:
             Stay(run=run, end_ms=now_ms + max(now_ms - run.started_ms, self.policy.unknown_end_ms), is_stated=False)
             for run in (*self._line[:overran], *self._line[unknown:])
         ]
-        return in_order(stays)
+        return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
 
     def leave(self, rooms: Rooms, job: Job, tasks: Iterable[Task]) -> None:
         """Tasks of a job leave their nodes."""
@@ -391,8 +391,12 @@ def _rest(there: Resources, left: Resources | None, taken: Resources | None) -> 
 
 
 def in_order(stays: Iterable[Stay]) -> list[Stay]:
-    """First end first, as stated or guessed."""
-    return sorted(stays, key=lambda stay: (stay.end_ms, stay.run.job.key))
+    """First end first, as stated; then those whose end nobody knows, the youngest first."""
+
+    def order(stay: Stay) -> tuple[bool, int, NameKey]:
+        return (not stay.is_stated, stay.end_ms if stay.is_stated else -stay.run.started_ms, stay.run.job.key)
+
+    return sorted(stays, key=order)
 
 
 def _by_end(run: Running) -> tuple[int, NameKey]:

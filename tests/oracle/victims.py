@@ -85,11 +85,17 @@ class Claims:
         """Whether the head's queue may take from another one, before anything is taken."""
         if not self.policy.preempts_for_shares or not self.is_below:
             return False
-        return self.over(queue) > 0
+        return self.over(queue) > 0 and not self._would_overtake(queue)
 
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started.get(self.resource) - self._gone(queue) - self.entitled[queue]
+
+    def _would_overtake(self, queue: str) -> bool:
+        """Whether the head's queue would hold more of the resource per weight than the other one does now."""
+        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
+        with_head = mine.started.get(self.resource) + self.head.profile.least.get(self.resource)
+        return with_head * theirs.weight > theirs.started.get(self.resource) * mine.weight
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""

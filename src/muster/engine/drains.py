@@ -71,8 +71,7 @@ def _emptier(others: Sequence[str], running: Ints, number: Mapping[str, int], mo
 
 
 def _to_end(horizon: Horizon, job: Job, by_node: Mapping[str, Sequence[Task]]) -> dict[str, int]:
-    """By node, how many tasks have to end there before the job's tasks fit, if they end in the order of their ends as
-    stated or guessed."""
+    """By node, how many tasks have to end there before the job's tasks fit, if they end in that order."""
     books, stays = horizon.now.books, horizon.stays
     rows, _ = stays.in_turn_on(frozenset(by_node))
     moves, _ = stays.moves_of(rows, books.grounds, horizon.asks)

@@ -214,14 +214,15 @@ class Leaving(Present):
         return -(-since_ms // self.policy.reestimate_ms) * self.policy.reestimate_ms
 
     def in_turn_on(self, nodes: frozenset[str]) -> tuple[Ints, Ints]:
-        """The rows of those on some of the nodes, and their ends as stated or guessed: first end first."""
+        """The rows of those on some of the nodes, and their ends as stated: first end first, then those whose end
+        nobody knows, the youngest first. As time goes by that order stays the same."""
         rows = self.all_on(nodes)
         ends = self.column(runs.END, rows)
-        is_guess = (ends <= self.now_ms) | (ends == NEVER_MS)
-        ends = np.where(is_guess, self._guesses(self.column(runs.STARTED, rows)), ends)
-        in_order = sorted(zip(ends.tolist(), self.keys(rows.tolist()), range(len(rows)), strict=True))
-        order = [place for _, _, place in in_order]
-        return rows[order], np.where(is_guess, NEVER_MS, ends)[order]
+        ends = np.where(ends <= self.now_ms, NEVER_MS, ends)
+        young = np.where(ends == NEVER_MS, -self.column(runs.STARTED, rows), 0)
+        keys = self.keys(rows.tolist())
+        order = [it[-1] for it in sorted(zip(ends.tolist(), young.tolist(), keys, range(len(rows)), strict=True))]
+        return rows[order], ends[order]
 
     def all_on(self, nodes: frozenset[str]) -> Ints:
         """The rows of those on some of the nodes."""

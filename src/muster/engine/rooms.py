@@ -212,7 +212,7 @@ class Span:
         """Put a task on the node; returns the devices it gets."""
         number, at = self.books.grounds.group_number(group), self.books.grounds.number[node]
         chosen = self.books.kernels.take_one(*self.moments[0].cells(), self.trial(1), number, at)
-        return devices_of(chosen)
+        return devices_of(int(chosen))
 
     def put(self, node: str, group: TaskGroup, devices: tuple[int, ...]) -> None:
         """Put a task on the node, on these very devices."""

@@ -136,7 +136,8 @@ class Claims:
             return set()
         others = (self._all_over > 0) & self.ledger.is_queue
         others[queue.number] = False
-        return {self.ledger.numbered[number] for number in np.flatnonzero(others).tolist()}
+        names = [self.ledger.numbered[number] for number in np.flatnonzero(others).tolist()]
+        return {name for name in names if not self._would_overtake(name)}
 
     @cached_property
     def _all_over(self) -> Ints:
@@ -148,6 +149,12 @@ class Claims:
     def over(self, queue: str) -> int:
         """How far a queue holds more than its entitled part of the blocking resource."""
         return self.ledger.queues[queue].started_of(self.resource) - self._gone(queue) - self.entitled[queue]
+
+    def _would_overtake(self, queue: str) -> bool:
+        """Whether the head's queue would hold more of the resource per weight than the other one does now."""
+        mine, theirs = self.ledger.queues[self.head.queue], self.ledger.queues[queue]
+        with_head = mine.started_of(self.resource) + self.head.profile.least.get(self.resource)
+        return with_head * theirs.weight > theirs.started_of(self.resource) * mine.weight
 
     def allows(self, unit: Unit) -> bool:
         """Whether its queue keeps its entitled part without this unit too."""

@@ -19,6 +19,7 @@ from muster.engine.kernels.filling import (
     Rules,
     Shapes,
 )
+from muster.engine.kernels.hunger import is_less
 from muster.engine.kernels.jit import kernel
 from muster.engine.kernels.offering import bound_of
 from muster.engine.kernels.placing import (
@@ -152,7 +153,11 @@ def has_right_over(
     mine, entitled = books.started[queue, resource], care.entitled[queue, resource]
     if mine >= entitled or (mine > 0 and mine + shapes.least[profile, resource] > entitled):
         return False
-    return bool(books.started[other, resource] > care.entitled[other, resource])
+    theirs = books.started[other, resource]
+    if theirs <= care.entitled[other, resource]:
+        return False
+    with_head = mine + shapes.least[profile, resource]
+    return bool(is_less(with_head, books.weight[queue], theirs, books.weight[other]) <= 0)
 
 
 @kernel
