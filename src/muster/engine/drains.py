@@ -104,7 +104,9 @@ def _placed(rooms: Rooms, job: Job, tasks: Iterable[Task], node: str) -> list[Ta
         if not span.fits(node, group):
             span.undo()
             return None
-        placed.append(task._replace(node=node, devices=span.take(node, group)))
+        devices = rooms.room(node).devices_for(group.request) if group.request.gpus else ()
+        span.put(node, group, devices)
+        placed.append(task._replace(node=node, devices=devices))
     span.undo()
     return placed
 
