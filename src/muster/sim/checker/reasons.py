@@ -130,9 +130,12 @@ class Truth:
                 yield f"{job.id}: is behind {head}, which does not come before it"
 
     def _may_be_passed(self, first: Job, job: Job) -> bool:
-        """Whether another job may be looked at before one that stands before it: an aged one, or where GPU jobs come
-        first and it asks for none."""
-        return self.world.is_aged(first) or (self.world.policy.gpu_first and not job.profile.asks_gpu)
+        """Whether another job may be looked at before one that stands before it: an aged one, or where there are GPU jobs,
+        which come first, and it asks for none."""
+        if self.world.is_aged(first):
+            return True
+        gives_way = self.world.policy.gpu_first and not job.profile.asks_gpu
+        return gives_way and any(other.profile.asks_gpu for other in self.world.queued.values())
 
     def _would_delay(self, job: Job, waiting: Waiting) -> Iterator[str]:
         reserved = waiting.facts.get("reserved")
