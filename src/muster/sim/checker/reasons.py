@@ -130,8 +130,8 @@ class Truth:
                 yield f"{job.id}: is behind {head}, which does not come before it"
 
     def _may_be_passed(self, first: Job, job: Job) -> bool:
-        """Whether another job may be looked at before one that stands before it: an aged one, or where there are GPU jobs,
-        which come first, and it asks for none."""
+        """Whether another job may be looked at before one that stands before it: an aged one, or where there are GPU
+        jobs, which come first, and it asks for none."""
         if self.world.is_aged(first):
             return True
         gives_way = self.world.policy.gpu_first and not job.profile.asks_gpu
