@@ -126,6 +126,7 @@ def policy(rule: str, seed: int, pods: Sequence[openb.Pod]) -> Policy:
     )
     return Policy(
         turn_ms=1,
+        gpu_first=False,
         over_share=None,
         reservations=0,
         preemption=Preemption.OFF,

@@ -64,9 +64,9 @@ class Finder:
         self._vain.clear()
 
     def at_min(self, job: Job) -> set[str]:
-        """The nodes that the job would be on now at its min, by free room; none if there is none."""
+        """The nodes that the job would be on now at its min, by room nobody is promised; none if there is none."""
         for cluster in self.fleet.candidates(job.profile) if job.profile not in self._full else ():
-            span = self.horizon.span_from_now(job)
+            span = self.horizon.span_beside_all(job)
             found = self.horizon.placer(span).place(job.profile, cluster, job.profile.least_widths)
             span.undo()
             if found is not None:

@@ -54,9 +54,10 @@ class Promised:
 
     @property
     def end_ms(self) -> int:
-        """When the promised job will be gone again."""
+        """When the promised job will be gone again: of a drain whose start is past nobody knows."""
         known_ms = self.job.known_ms
-        return NEVER_MS if known_ms is None else self.due_ms + known_ms
+        is_late = self.due_ms > self.reservation.start_ms
+        return NEVER_MS if known_ms is None or is_late else self.due_ms + known_ms
 
     def is_under_way(self, moment_ms: int) -> bool:
         """Whether the promised job will be running at that moment."""

@@ -80,9 +80,9 @@ def _moving_reservations(
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
     if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
         yield from _reaching_guesses(snapshot.policy, horizon)
-    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
-    if are_firm and snapshot.policy.order.is_by_arrival:
+    if snapshot.policy.order.is_by_arrival:
         return
+    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms

@@ -48,6 +48,7 @@ def places(seed: int, rule: PlacementRule, together: int) -> dict[str, object]:
         jobs.append(ScriptJob(job=job))
     policy = Policy(
         turn_ms=1,
+        gpu_first=False,
         over_share=None,
         reservations=0,
         preemption=Preemption.OFF,

@@ -33,6 +33,7 @@ def test_jobs_run_on_an_agent_and_succeed(site: Site) -> None:
 
     assert {job["state"] for job in site.wait(ids)} == {"succeeded"}
     kinds = Counter(event["event"] for event in events_of(site))
+    del kinds["admitted"]  # whoever was promised room while others ran
     assert kinds == {"submitted": 40, "started": 40, "succeeded": 40}
 
 

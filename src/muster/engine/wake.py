@@ -79,9 +79,9 @@ def _moving_reservations(
         for promised in horizon.promised.values():
             if (moment_ms := horizon.stays.guesses_reach(promised.due_ms)) is not None:
                 yield moment_ms
-    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
-    if are_firm and snapshot.policy.order.is_by_arrival:
+    if snapshot.policy.order.is_by_arrival:
         return
+    are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
     # Guesses move away with time. That changes their order among each other while some are at their least, their
     # order against ends that were stated, and what a bounded job may pass.
     since_ms = snapshot.now_ms - snapshot.policy.unknown_end_ms - snapshot.policy.reestimate_ms

@@ -77,7 +77,8 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
 
     One for each profile, few for each kind in each cluster and pool. Those of jobs that were pending before may be more
     than policy now allows; new ones then wait. What one round of a turn promised a later one may have to withdraw, for
-    someone left or started in between: who was admitted for it stays so, as after any turn.
+    someone left or started in between: who was admitted for it stays so, as after any turn, and may be promised room
+    again beside whoever took its place. So the numbers are looked at where nobody left or started.
     """
     withdrawn = {action.job for action in plan.actions if isinstance(action, Promise) and action.reservation is None}
     reserved: dict[str, str] = {}
@@ -92,14 +93,17 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     jobs = {name: job for name in reserved if (job := world.startable(name)) is not None}
     profiles = {name: job.profile for name, job in jobs.items()}
     homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
+    if any(isinstance(action, Evict | Start) for action in plan.actions):
+        return
     new = [name for name in reserved if name not in world.pending]
     for name in new:
-        is_alone = world.policy.reservations < EVERYONE
         # Firmer ones that are as new may have come in a later round of the turn.
+        is_alone = world.policy.reservations < EVERYONE
         binding = [
             other
             for other in reserved
-            if not _yields_to(world, jobs[other], jobs[name])
+            if other == name
+            or not _yields_to(world, jobs[other], jobs[name])
             and not (other in new and _yields_to(world, jobs[name], jobs[other]))
         ]
         if is_alone and any(profiles[other] == profiles[name] for other in binding if other != name):
