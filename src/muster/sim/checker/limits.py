@@ -97,13 +97,12 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
         return
     new = [name for name in reserved if name not in world.pending]
     for name in new:
-        # Firmer ones that are as new may have come in a later round of the turn.
         is_alone = world.policy.reservations < EVERYONE
+        # Firmer ones that are as new may have come in a later round of the turn.
         binding = [
             other
             for other in reserved
-            if other == name
-            or not _yields_to(world, jobs[other], jobs[name])
+            if not _yields_to(world, jobs[other], jobs[name])
             and not (other in new and _yields_to(world, jobs[name], jobs[other]))
         ]
         if is_alone and any(profiles[other] == profiles[name] for other in binding if other != name):
