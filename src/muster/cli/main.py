@@ -10,7 +10,8 @@ import typer
 
 from muster.cli import db, devcluster, kubescheduler, pages, questions, remote
 from muster.cli.declaring import evaluate_annotations, without_options
-from muster.cli.remote.options import ContextName, Server, TokenFile
+from muster.cli.grouped import grouped
+from muster.cli.remote.where import Site
 from muster.sim.traces.choices import Expected, Format, QueueBy
 
 app = typer.Typer(
@@ -318,7 +319,9 @@ class OnEnd(StrEnum):
 
 
 @app.command()
+@grouped
 def agent(
+    site: Site,
     cluster: Annotated[str, typer.Option(help="The name of the cluster it speaks for.")] = "local",
     kind: Annotated[
         Kind,
@@ -347,9 +350,6 @@ def agent(
         typer.Option(help="local: when it ends, leave tasks running for the next agent in this folder, or stop them."),
     ] = OnEnd.LEAVE,
     parent: Annotated[int | None, typer.Option(hidden=True, help="local: be killed with this process.")] = None,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Run an agent: it calls the server, starts what it is told to and tells what became of it.
 
@@ -361,7 +361,7 @@ def agent(
     """
     from muster.cli.agents import AgentOf, run_local, run_simulated
 
-    told = AgentOf(kind=kind.value, cluster=cluster, server=server, token_file=token_file, context=context)
+    told = AgentOf(kind=kind.value, cluster=cluster, **site._asdict())
     if kind is Kind.LOCAL:
         stops = on_end is OnEnd.STOP
         sys.exit(run_local(told, nodes=nodes, folder=data, keep=keep, stops_tasks=stops, parent=parent))

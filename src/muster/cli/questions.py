@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_jobs, complete_queues
-from muster.cli.remote.options import ContextName, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Format, Site
 
 
 class Answer(StrEnum):
@@ -20,7 +20,9 @@ class Answer(StrEnum):
     JSON = "json"
 
 
+@grouped
 def replay(
+    site: Site,
     file: Annotated[
         str | None,
         typer.Argument(
@@ -36,9 +38,6 @@ def replay(
     output: Annotated[Answer, typer.Option("-o", "--output", help="Words for people, or one JSON object.")] = (
         Answer.TABLE
     ),
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Take recorded turns again, and say where they would be decided differently today.
 
@@ -57,7 +56,7 @@ def replay(
     if file is None:
         from muster.cli.remote.replaying import replay_server
 
-        sys.exit(replay_server(Where(Format(output.value), server, token_file, context), last=turns, folder=save))
+        sys.exit(replay_server(site.printing(Format(output.value)), last=turns, folder=save))
     from muster.cli.replay import run
 
     if save is not None:
@@ -65,7 +64,9 @@ def replay(
     sys.exit(run(file, output.value, last=turns))
 
 
+@grouped
 def whatif(
+    site: Site,
     file: Annotated[
         str | None, typer.Argument(help="A scenario file (docs/scenarios.md).  [else: the server is asked]")
     ] = None,
@@ -104,9 +105,6 @@ def whatif(
     output: Annotated[Answer, typer.Option("-o", "--output", help="A table for people, or one JSON object.")] = (
         Answer.TABLE
     ),
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Say who would start when, and who would give way, if something were changed.
 
@@ -145,7 +143,7 @@ def whatif(
     from muster.cli.remote.trying import Question, ask_server
 
     question = Question(at=at, events=event or [], submits=submit or [], said=said, knows_runtimes=real_runtimes)
-    sys.exit(ask_server(Where(Format(output.value), server, token_file, context), question))
+    sys.exit(ask_server(site.printing(Format(output.value)), question))
 
 
 def declare(app: typer.Typer) -> None:

@@ -3,55 +3,25 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from muster.cli.remote.completing import complete_jobs, complete_queues
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
-
-
-class Doing(StrEnum):
-    """What a job is doing that is not over."""
-
-    QUEUED = "queued"
-    PENDING = "pending"
-    RUNNING = "running"
-
+from muster.cli.grouped import grouped
+from muster.cli.remote.chosen import Chosen
+from muster.cli.remote.completing import complete_jobs
+from muster.cli.remote.where import Site, Where
 
 budget_group = typer.Typer(
     name="budget", help="Disruption budgets of jobs.", no_args_is_help=True, rich_markup_mode=None
 )
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.", autocompletion=complete_jobs)]
-JobIds = Annotated[
-    list[str] | None, typer.Argument(metavar="[JOB]...", help="Ids of jobs.", autocompletion=complete_jobs)
-]
-JobSet = Annotated[str, typer.Option("--job-set", help="All of this job set instead.")]
-Queue = Annotated[
-    str,
-    typer.Option(
-        "--queue", help="With --job-set: only in this queue. With --all: all of it.", autocompletion=complete_queues
-    ),
-]
-All = Annotated[bool, typer.Option("--all", help="With --queue: all jobs of the queue.")]
-States = Annotated[list[Doing] | None, typer.Option("--state", help="Only those in this state; repeatable.")]
 Group = Annotated[str, typer.Option("--group", help="The group; a job of one group need not name it.")]
 
 
-def cancel(
-    job_ids: JobIds = None,
-    job_set: JobSet = "",
-    queue: Queue = "",
-    everything: All = False,
-    state: States = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def cancel(chosen: Chosen, where: Where) -> None:
     """Cancel jobs, whatever they are doing. Prints those that were not over already.
 
     Example: muster cancel train-bprwmkjnxht sweep-3-bprwmkjnxhv
@@ -63,28 +33,21 @@ def cancel(
     Exit codes: 0 fine, 1 there is no such job or the server refused, 2 bad input, 3 the server cannot be reached, 130
     interrupted.
     """
-    from muster.cli.remote.choosing import Chosen, act
+    from muster.cli.remote.choosing import act
 
-    chosen = Chosen(job_ids or [], job_set, queue, everything, state or [])
-    sys.exit(act(Where(output, server, token_file, context), "cancel", chosen))
+    sys.exit(act(where, "cancel", chosen))
 
 
+@grouped
 def reprioritise(
-    job_ids: JobIds = None,
+    chosen: Chosen,
+    where: Where,
     priority: Annotated[int | None, typer.Option("--priority", help="Its place in the queue; more is earlier.")] = None,
     priority_class: Annotated[str | None, typer.Option("--class", help="Its priority class.")] = None,
     level: Annotated[str | None, typer.Option("--level", help="How an elastic job is served beside others.")] = None,
     freezing_window: Annotated[
         str, typer.Option("--freezing-window", metavar="TIME", help="How long its width is left alone after a change.")
     ] = "",
-    job_set: JobSet = "",
-    queue: Queue = "",
-    everything: All = False,
-    state: States = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Change jobs, also while they run: priority inside their queue, priority class, level, freezing window.
 
@@ -99,11 +62,10 @@ def reprioritise(
     Exit codes: 0 fine, 1 there is no such job, it is over, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
     """
-    from muster.cli.remote.choosing import Chosen, change
+    from muster.cli.remote.choosing import change
 
-    chosen = Chosen(job_ids or [], job_set, queue, everything, state or [])
     code = change(
-        Where(output, server, token_file, context),
+        where,
         chosen,
         priority=priority,
         priority_class=priority_class,
@@ -113,17 +75,8 @@ def reprioritise(
     sys.exit(code)
 
 
-def hold(
-    job_ids: JobIds = None,
-    job_set: JobSet = "",
-    queue: Queue = "",
-    everything: All = False,
-    state: States = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def hold(chosen: Chosen, where: Where) -> None:
     """Hold queued jobs back until they are released; those that run go on.
 
     Prints the job; of several, of a job set or a queue the ids of those that are held back now.
@@ -135,23 +88,13 @@ def hold(
     Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
     """
-    from muster.cli.remote.choosing import Chosen, act
+    from muster.cli.remote.choosing import act
 
-    chosen = Chosen(job_ids or [], job_set, queue, everything, state or [])
-    sys.exit(act(Where(output, server, token_file, context), "hold", chosen))
+    sys.exit(act(where, "hold", chosen))
 
 
-def release(
-    job_ids: JobIds = None,
-    job_set: JobSet = "",
-    queue: Queue = "",
-    everything: All = False,
-    state: States = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def release(chosen: Chosen, where: Where) -> None:
     """Let jobs go that were held back.
 
     Prints the job; of several, of a job set or a queue the ids of those that were let go.
@@ -163,23 +106,13 @@ def release(
     Exit codes: 0 fine, 1 there is no such job, it does not wait, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
     """
-    from muster.cli.remote.choosing import Chosen, act
+    from muster.cli.remote.choosing import act
 
-    chosen = Chosen(job_ids or [], job_set, queue, everything, state or [])
-    sys.exit(act(Where(output, server, token_file, context), "release", chosen))
+    sys.exit(act(where, "release", chosen))
 
 
-def preempt(
-    job_ids: JobIds = None,
-    job_set: JobSet = "",
-    queue: Queue = "",
-    everything: All = False,
-    state: States = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def preempt(chosen: Chosen, where: Where) -> None:
     """Stop running jobs and put them back into their queues; that costs them no retry.
 
     For admins and owners of the queue. Prints the job; of several, of a job set or a queue the ids of those that were
@@ -192,15 +125,13 @@ def preempt(
     Exit codes: 0 fine, 1 there is no such job, it does not run, or the server refused, 2 bad input, 3 the server
     cannot be reached, 130 interrupted.
     """
-    from muster.cli.remote.choosing import Chosen, act
+    from muster.cli.remote.choosing import act
 
-    chosen = Chosen(job_ids or [], job_set, queue, everything, state or [])
-    sys.exit(act(Where(output, server, token_file, context), "preempt", chosen))
+    sys.exit(act(where, "preempt", chosen))
 
 
-def budgets(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def budgets(where: Where) -> None:
     """List disruption budgets: how many tasks of a job's group are to stay while it runs.
 
     Example: muster budgets
@@ -211,18 +142,16 @@ def budgets(
     from muster.cli.remote.choosing import show_budgets
     from muster.sdk import operating
 
-    sys.exit(asked(Where(output, server, token_file, context), operating.budgets, show_budgets))
+    sys.exit(asked(where, operating.budgets, show_budgets))
 
 
 @budget_group.command("set")
+@grouped
 def set_budget(
+    where: Where,
     job_id: JobId,
     min_available: Annotated[int, typer.Option("--min-available", min=0, help="So many tasks are to stay.")],
     group: Group = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Say how many tasks of a job's group are to stay: victims are looked for elsewhere first.
 
@@ -235,15 +164,13 @@ def set_budget(
     from muster.cli.remote.choosing import show_budgets
     from muster.sdk import operating
 
-    where = Where(output, server, token_file, context)
     ask = lambda: operating.put_budget(job_id, min_available=min_available, group=group)  # noqa: E731
     sys.exit(asked(where, ask, lambda budget, wide: show_budgets([budget], wide)))
 
 
 @budget_group.command("remove")
-def remove_budget(
-    job_id: JobId, group: Group = "", server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def remove_budget(site: Site, job_id: JobId, group: Group = "") -> None:
     """Take a disruption budget away.
 
     Example: muster budget remove train-bprwmkjnxht --group worker
@@ -255,7 +182,7 @@ def remove_budget(
     from muster.cli.remote.tables import show_nothing
     from muster.sdk import operating
 
-    where = Where(Format.TABLE, server, token_file, context)
+    where = site.printing()
     sys.exit(asked(where, lambda: operating.remove_budget(job_id, group=group), show_nothing))
 
 

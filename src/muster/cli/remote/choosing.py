@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 from muster.cli.remote.asking import asked
 from muster.cli.remote.changing import seconds_of
+from muster.cli.remote.chosen import Chosen
 from muster.cli.remote.tables import Column, print_table, show_one_job
 from muster.cli.remote.where import Where
 from muster.sdk import asking, operating, shapes
 from muster.sdk.asking import Ask
-from muster.sdk.operating import Act, Selected
+from muster.sdk.operating import Act
 
 _ONE: Mapping[Act, Callable[[str], Ask[shapes.Job]]] = {
     "hold": asking.hold,
@@ -26,31 +26,6 @@ BUDGETS = (
     Column("GROUP", lambda budget: budget.group),
     Column("MIN AVAILABLE", lambda budget: str(budget.min_available), right=True),
 )
-
-
-class Chosen(NamedTuple):
-    """What the command line says of which jobs are meant."""
-
-    jobs: Sequence[str]
-    job_set: str
-    queue: str
-    everything: bool
-    states: Sequence[str]
-
-    @property
-    def only(self) -> str | None:
-        """The one job that is named, if nothing else is said."""
-        is_one = len(self.jobs) == 1 and not (self.job_set or self.queue or self.everything or self.states)
-        return self.jobs[0] if is_one else None
-
-    def selected(self) -> Selected:
-        """Which, where they are not named."""
-        return {
-            "job_set": self.job_set,
-            "queue": self.queue,
-            "everything": self.everything,
-            "states": [state for state in shapes.ALIVE if state in self.states],
-        }
 
 
 def act(where: Where, what: Act, chosen: Chosen) -> int:

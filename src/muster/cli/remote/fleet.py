@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from muster.cli.devcluster import must_have_extra
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_clusters, complete_nodes, complete_pools
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Site, Where
 
 pool_group = typer.Typer(name="pool", help="Make and remove pools.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -18,9 +18,8 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="The name of a nod
 PoolName = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=complete_pools)]
 
 
-def clusters(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def clusters(where: Where) -> None:
     """List clusters, and whether their agents are heard of.
 
     Example: muster clusters
@@ -31,19 +30,17 @@ def clusters(
     from muster.cli.remote.tables import show_clusters
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.clusters, show_clusters))
+    sys.exit(asked(where, asking.clusters, show_clusters))
 
 
+@grouped
 def pools(
-    output: Output = Format.TABLE,
+    where: Where,
     kube: Annotated[
         bool, typer.Option("--kube", help="Those of a Kubernetes cluster, found as kubectl does; no server is asked.")
     ] = False,
     kubeconfig: Annotated[str, typer.Option(metavar="FILE", help="How to reach that cluster; as --kube.")] = "",
     kube_context: Annotated[str, typer.Option(metavar="NAME", help="Which context of the kubeconfig; as --kube.")] = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """List pools: their nodes, and what is allowed there; of a Kubernetes cluster, what each has, uses and lends.
 
@@ -55,7 +52,6 @@ def pools(
 
     Exit codes: 0 fine, 1 the server or the cluster refused, 2 bad input, 3 it cannot be reached, 130 interrupted.
     """
-    where = Where(output, server, token_file, context)
     if kube or kubeconfig or kube_context:
         must_have_extra()
         from muster.cli.kubepools import Cluster, run
@@ -69,7 +65,9 @@ def pools(
 
 
 @pool_group.command("set")
+@grouped
 def set_pool(
+    where: Where,
     name: PoolName,
     selector: Annotated[
         list[str] | None,
@@ -100,10 +98,6 @@ def set_pool(
             "--keep", metavar="NAME=AMOUNT", help="So much of what is idle is never lent, such as cpu=8; repeatable."
         ),
     ] = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Make a pool, or replace all settings of one (docs/concepts/pools.md). For admins.
 
@@ -116,17 +110,12 @@ def set_pool(
     from muster.cli.remote.changing import put_pool
 
     allowed = {"disable_sharing": not sharing, "disable_borrowing": not borrowing, "disable_preemption": not preemption}
-    where = Where(output, server, token_file, context)
     sys.exit(put_pool(where, name, selector or [], allowed, borrow_from or [], keep or []))
 
 
 @pool_group.command("remove")
-def remove_pool(
-    name: PoolName,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def remove_pool(site: Site, name: PoolName) -> None:
     """Make an end of a pool: its nodes and waiting jobs go where they belong without it. For admins.
 
     Example: muster pool remove vision
@@ -138,18 +127,16 @@ def remove_pool(
     from muster.cli.remote.tables import show_nothing
     from muster.sdk import asking
 
-    where = Where(Format.TABLE, server, token_file, context)
+    where = site.printing()
     sys.exit(asked(where, lambda: asking.remove_pool(name), show_nothing))
 
 
+@grouped
 def nodes(
+    where: Where,
     cluster: Annotated[
         str, typer.Option("--cluster", help="Only of this cluster.", autocompletion=complete_clusters)
     ] = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """List nodes: what they have, and what is in use.
 
@@ -161,16 +148,11 @@ def nodes(
     from muster.cli.remote.tables import show_nodes
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.nodes(cluster=cluster), show_nodes))
+    sys.exit(asked(where, lambda: asking.nodes(cluster=cluster), show_nodes))
 
 
-def cordon(
-    node: NodeName,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def cordon(where: Where, node: NodeName) -> None:
     """Let nothing new start on a node; what runs there goes on.
 
     Example: muster cordon lab-3
@@ -182,10 +164,12 @@ def cordon(
     from muster.cli.remote.tables import show_node
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.cordon(node), show_node))
+    sys.exit(asked(where, lambda: asking.cordon(node), show_node))
 
 
+@grouped
 def drain(
+    where: Where,
     node: NodeName,
     grace: Annotated[
         str, typer.Option("--grace", metavar="TIME", help="Let what runs there go on for so long first: 5m, 90s.")
@@ -194,10 +178,6 @@ def drain(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", help="With --wait: how often to look.", min=0.1, max=3600)
     ] = 1.0,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Empty a node: nothing new starts there, and what runs there leaves. For admins.
 
@@ -214,16 +194,11 @@ def drain(
     """
     from muster.cli.remote.draining import drain_node
 
-    sys.exit(drain_node(Where(output, server, token_file, context), node, grace, every_s=every, waits=wait))
+    sys.exit(drain_node(where, node, grace, every_s=every, waits=wait))
 
 
-def uncordon(
-    node: NodeName,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def uncordon(where: Where, node: NodeName) -> None:
     """Let things start on a node again; whatever was to leave it may stay.
 
     Example: muster uncordon lab-3
@@ -235,7 +210,7 @@ def uncordon(
     from muster.cli.remote.tables import show_node
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.uncordon(node), show_node))
+    sys.exit(asked(where, lambda: asking.uncordon(node), show_node))
 
 
 def declare(app: typer.Typer) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_clusters, complete_jobs, complete_pools, complete_queues
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Site, Where
 
 
 class State(StrEnum):
@@ -44,7 +44,9 @@ Queue = Annotated[str, typer.Option("--queue", help="Only of this queue.", autoc
 JobSet = Annotated[str, typer.Option("--job-set", help="Only of this job set.")]
 
 
+@grouped
 def submit(
+    where: Where,
     given: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILE]... | -- COMMAND...", help="Job files (docs/job-file.md; -: standard input)."),
@@ -130,10 +132,6 @@ def submit(
         str | None, typer.Option("--key", help="A name for this submission: the same one submits nothing twice.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all are over; exit 1 unless all succeed.")] = False,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Submit jobs from files, or one that runs a command. All of them, or none.
 
@@ -173,7 +171,7 @@ def submit(
     }
     files, command = split_at_dashes(given or [], sys.argv)
     wanted = Wanted(files=files, command=command, of_job=of_job, env=env or [])
-    sys.exit(run(Where(output, server, token_file, context), wanted, key=key, wait=wait))
+    sys.exit(run(where, wanted, key=key, wait=wait))
 
 
 def _retries(failed: int | None, lost: int | None, preempted: int | None) -> int | dict[str, int] | None:
@@ -188,17 +186,15 @@ def _after(ok: list[str], others: dict[str, list[str]]) -> list[str | dict[str, 
     return [*ok, *({"job": name, "when": when} for when, names in others.items() for name in names)]
 
 
+@grouped
 def jobs(
+    where: Where,
     queue: Queue = "",
     state: Annotated[State | None, typer.Option("--state", help="Only in this state.")] = None,
     job_set: JobSet = "",
     user: Annotated[str, typer.Option("--user", help="Only of this user.")] = "",
     text: Annotated[str, typer.Option("--text", help="Only with this in their id, job set or user.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="The latest so many.")] = 100,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """List jobs, the latest first.
 
@@ -209,17 +205,11 @@ def jobs(
     from muster.cli.remote.listing import list_jobs
 
     which = {"queue": queue, "job_set": job_set, "user": user, "text": text}
-    where = Where(output, server, token_file, context)
     sys.exit(list_jobs(where, which, state=None if state is None else state.value, limit=limit))
 
 
-def job(
-    job_id: JobId,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def job(where: Where, job_id: JobId) -> None:
     """Show one job: its state, its attempts, and what it was submitted as.
 
     Example: muster job train-bprwmkjnxht
@@ -231,16 +221,11 @@ def job(
     from muster.cli.remote.tables import show_job
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.job(job_id), show_job))
+    sys.exit(asked(where, lambda: asking.job(job_id), show_job))
 
 
-def why(
-    job_id: JobId,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
-) -> None:
+@grouped
+def why(where: Where, job_id: JobId) -> None:
     """Say why a job waits, with the numbers, and when it will start. With -o wide also the facts.
 
     Example: muster why train-bprwmkjnxht
@@ -252,19 +237,17 @@ def why(
     from muster.cli.remote.tables import show_why
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.why(job_id), show_why))
+    sys.exit(asked(where, lambda: asking.why(job_id), show_why))
 
 
+@grouped
 def wait(
+    where: Where,
     job_ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", autocompletion=complete_jobs)],
     until: Annotated[
         Until, typer.Option("--for", help="Until each is over, or until each runs (or is over by then).")
     ] = Until.OVER,
     timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Wait for so many seconds at most.")] = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Wait until jobs are over, or until they run, and print them.
 
@@ -277,10 +260,12 @@ def wait(
     """
     from muster.cli.remote.listing import wait_for
 
-    sys.exit(wait_for(Where(output, server, token_file, context), job_ids, timeout, until.value))
+    sys.exit(wait_for(where, job_ids, timeout, until.value))
 
 
+@grouped
 def logs(
+    site: Site,
     job_id: JobId,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it is over.")] = False,
     task: Annotated[
@@ -288,9 +273,6 @@ def logs(
     ] = "",
     stream: Annotated[Stream, typer.Option("--stream", help="What it wrote to.")] = Stream.BOTH,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Which attempt.  [default: the last]")] = None,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Print what a job wrote: its standard output to ours, its standard error to ours.
 
@@ -304,7 +286,7 @@ def logs(
     from muster.cli.remote.printing import print_logs
 
     which = {"task": task, "attempt": attempt, "follow": follow}
-    sys.exit(print_logs(Where(Format.TABLE, server, token_file, context), job_id, stream.value, which))
+    sys.exit(print_logs(site.printing(), job_id, stream.value, which))
 
 
 def declare(app: typer.Typer) -> None:

@@ -7,23 +7,22 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_queues
-from muster.cli.remote.options import ContextName, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Format, Site
 
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", help="How often to look.", min=0.1, max=3600)]
 Wide = Annotated[bool, typer.Option("--wide", help="With all columns.")]
 
 
+@grouped
 def watch(
+    site: Site,
     queue: Annotated[str, typer.Option("--queue", help="Jobs of this queue.", autocompletion=complete_queues)] = "",
     job_set: Annotated[str, typer.Option("--job-set", help="Jobs of this job set.")] = "",
     user: Annotated[str, typer.Option("--user", help="Jobs of this user.")] = "",
     every: Every = 1.0,
     wide: Wide = False,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Show jobs as they wait and run, until all of them are over; the latest 1000 in each state, if there are more.
 
@@ -37,17 +36,16 @@ def watch(
     from muster.cli.remote.watching import watch_jobs
 
     which = {"queue": queue, "job_set": job_set, "user": user}
-    where = Where(Format.WIDE if wide else Format.TABLE, server, token_file, context)
+    where = site.printing(Format.WIDE if wide else Format.TABLE)
     sys.exit(watch_jobs(where, which, every))
 
 
+@grouped
 def top(
+    site: Site,
     once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False,
     every: Every = 1.0,
     wide: Wide = False,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Show queues with their shares and jobs, and nodes with what is used and free, until Ctrl-C.
 
@@ -61,7 +59,7 @@ def top(
     """
     from muster.cli.remote.watching import show_top
 
-    where = Where(Format.WIDE if wide else Format.TABLE, server, token_file, context)
+    where = site.printing(Format.WIDE if wide else Format.TABLE)
     sys.exit(show_top(where, every, once=once))
 
 

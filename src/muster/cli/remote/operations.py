@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_jobs, complete_queues
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Where
 
 
 class Setting(StrEnum):
@@ -21,7 +21,9 @@ class Setting(StrEnum):
     DRY_RUN = "dry-run"
 
 
+@grouped
 def events(
+    where: Where,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for what will happen, until Ctrl-C.")] = False,
     after: Annotated[
         int | None,
@@ -32,10 +34,6 @@ def events(
     queue: Annotated[str, typer.Option("--queue", help="Only of this queue.", autocompletion=complete_queues)] = "",
     job_set: Annotated[str, typer.Option("--job-set", help="Only of this job set.")] = "",
     job: Annotated[str, typer.Option("--job", help="Only of this job.", autocompletion=complete_jobs)] = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Print what happened and, with --follow, what happens. A connection that breaks is made again.
 
@@ -51,15 +49,13 @@ def events(
     from muster.cli.remote.following import print_events
 
     which = {"queue": queue, "job_set": job_set, "job": job}
-    sys.exit(print_events(Where(output, server, token_file, context), which, after=after, follow=follow))
+    sys.exit(print_events(where, which, after=after, follow=follow))
 
 
+@grouped
 def turns(
+    where: Where,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="The last so many.")] = 20,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """List what the last turns decided, the latest first.
 
@@ -71,15 +67,13 @@ def turns(
     from muster.cli.remote.tables import show_turns
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.turns(limit=limit), show_turns))
+    sys.exit(asked(where, lambda: asking.turns(limit=limit), show_turns))
 
 
+@grouped
 def turn(
+    where: Where,
     number: Annotated[int, typer.Argument(min=1, metavar="NUMBER", help="The turn, as `muster turns` numbers them.")],
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Show what a turn decided, and why those waited who did: one line for each queue, kind of job and reason.
 
@@ -92,12 +86,11 @@ def turn(
     from muster.cli.remote.tables import show_turn
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.turn(number), show_turn))
+    sys.exit(asked(where, lambda: asking.turn(number), show_turn))
 
 
-def status(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def status(where: Where) -> None:
     """Say how the server is.
 
     Example: muster status
@@ -108,15 +101,13 @@ def status(
     from muster.cli.remote.tables import show_status
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.status, show_status))
+    sys.exit(asked(where, asking.status, show_status))
 
 
+@grouped
 def audit(
+    where: Where,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="The last so many.")] = 100,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """List who changed what, the latest first. For admins.
 
@@ -128,12 +119,11 @@ def audit(
     from muster.cli.remote.tables import show_audit
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), lambda: asking.audit(limit=limit), show_audit))
+    sys.exit(asked(where, lambda: asking.audit(limit=limit), show_audit))
 
 
-def pause(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def pause(where: Where) -> None:
     """Let the server decide nothing until `muster resume`; what runs goes on. For admins.
 
     Example: muster pause
@@ -144,13 +134,11 @@ def pause(
     from muster.cli.remote.tables import show_status
     from muster.sdk import asking
 
-    where = Where(output, server, token_file, context)
     sys.exit(asked(where, lambda: asking.change_settings(paused=True), show_status))
 
 
-def resume(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def resume(where: Where) -> None:
     """Let the server decide again. For admins.
 
     Example: muster resume
@@ -161,16 +149,13 @@ def resume(
     from muster.cli.remote.tables import show_status
     from muster.sdk import asking
 
-    where = Where(output, server, token_file, context)
     sys.exit(asked(where, lambda: asking.change_settings(paused=False), show_status))
 
 
+@grouped
 def preemption(
+    where: Where,
     setting: Annotated[Setting, typer.Argument(help="on, off, or dry-run: turns only say whom they would evict.")],
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Let turns evict jobs for others, or not. For admins.
 
@@ -182,7 +167,6 @@ def preemption(
     from muster.cli.remote.tables import show_status
     from muster.sdk import asking
 
-    where = Where(output, server, token_file, context)
     sys.exit(asked(where, lambda: asking.change_settings(preemption=setting.value), show_status))
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.grouped import grouped
+from muster.cli.remote.where import Where
 
 group = typer.Typer(
     name="policy", help="Numbers of the rules, while the server runs.", no_args_is_help=True, rich_markup_mode=None
@@ -16,9 +16,8 @@ group = typer.Typer(
 
 
 @group.command("show")
-def show(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def show(where: Where) -> None:
     """Show the numbers of the rules that can be set while the server runs, and which of them were.
 
     Example: muster policy show
@@ -29,11 +28,13 @@ def show(
     from muster.cli.remote.ruling import show_policy
     from muster.sdk import operating
 
-    sys.exit(asked(Where(output, server, token_file, context), operating.policy, show_policy))
+    sys.exit(asked(where, operating.policy, show_policy))
 
 
 @group.command("set")
+@grouped
 def set_(
+    where: Where,
     aging_after: Annotated[
         str, typer.Option("--aging-after", metavar="TIME", help="Who waits longer goes first, such as 12h.")
     ] = "",
@@ -48,10 +49,6 @@ def set_(
         str,
         typer.Option("--calendar", metavar="FILE", help="YAML with the windows of the calendar (-: standard input)."),
     ] = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Set numbers of the rules; what is not said stays as it is. For admins.
 
@@ -67,7 +64,6 @@ def set_(
     """
     from muster.cli.remote.ruling import set_policy
 
-    where = Where(output, server, token_file, context)
     said = {"aging_after": aging_after, "over_share": over_share, "cores_per_gpu": cores_per_gpu}
     sys.exit(set_policy(where, said, calendar))
 

@@ -7,17 +7,16 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.grouped import grouped
 from muster.cli.remote.completing import complete_queues, complete_users
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.remote.where import Site, Where
 
 group = typer.Typer(name="queue", help="Make, change and remove queues.", no_args_is_help=True, rich_markup_mode=None)
 user_group = typer.Typer(name="user", help="Set quotas of users.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def queues(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def queues(where: Where) -> None:
     """List queues: weight, jobs, share and what each holds.
 
     Example: muster queues -o wide
@@ -28,11 +27,13 @@ def queues(
     from muster.cli.remote.tables import show_queues
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.queues, show_queues))
+    sys.exit(asked(where, asking.queues, show_queues))
 
 
 @group.command("set")
+@grouped
 def set_(
+    where: Where,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The queue.", autocompletion=complete_queues)],
     weight: Annotated[float | None, typer.Option("--weight", help="Its weight among queues.  [new: 1]")] = None,
     quota: Annotated[
@@ -62,10 +63,6 @@ def set_(
         list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label for people; repeatable.")
     ] = None,
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Take all labels away first.")] = False,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Make a queue, or change settings of one; what is not said stays as it is.
 
@@ -81,7 +78,6 @@ def set_(
     """
     from muster.cli.remote.changing import set_queue
 
-    where = Where(output, server, token_file, context)
     code = set_queue(
         where,
         name,
@@ -100,12 +96,11 @@ def set_(
 
 
 @group.command("remove")
+@grouped
 def remove(
+    site: Site,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The queue.", autocompletion=complete_queues)],
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel its jobs first.")] = False,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Make an end of a queue and of what is remembered of its use. One with jobs that are not over stays. For admins.
 
@@ -120,13 +115,12 @@ def remove(
     from muster.cli.remote.tables import show_nothing
     from muster.sdk import operating
 
-    where = Where(Format.TABLE, server, token_file, context)
+    where = site.printing()
     sys.exit(asked(where, lambda: operating.remove_queue(name, cancel=cancel), show_nothing))
 
 
-def users(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def users(where: Where) -> None:
     """List users with a quota. For admins.
 
     Example: muster users
@@ -137,20 +131,18 @@ def users(
     from muster.cli.remote.tables import show_users
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.users, show_users))
+    sys.exit(asked(where, asking.users, show_users))
 
 
 @user_group.command("set")
+@grouped
 def set_user(
+    where: Where,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The user.", autocompletion=complete_users)],
     quota: Annotated[
         list[str] | None,
         typer.Option("--quota", metavar="NAME=AMOUNT", help="The most that all jobs of theirs may hold; repeatable."),
     ] = None,
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Say what all jobs of a user together may hold; without --quota, as much as their queues.
 
@@ -163,7 +155,6 @@ def set_user(
     from muster.cli.remote.tables import show_users
     from muster.sdk import asking
 
-    where = Where(output, server, token_file, context)
     ask = lambda: asking.put_user(name, quota=pairs(quota or [], "quota", "cpu=100"))  # noqa: E731
     sys.exit(asked(where, ask, lambda user, wide: show_users([user], wide)))
 

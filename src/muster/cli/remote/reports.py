@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.options import ContextName, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.grouped import grouped
+from muster.cli.remote.where import Format, Site
 
 
 class Whose(StrEnum):
@@ -29,16 +29,15 @@ class Printed(StrEnum):
     YAML = "yaml"
 
 
+@grouped
 def usage(
+    site: Site,
     by: Annotated[Whose, typer.Option("--by", help="Of each queue, or of each user (for admins).")] = Whose.QUEUE,
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="For so long until now: 30d, 12h.")] = "30d",
     output: Annotated[
         Printed,
         typer.Option("-o", "--output", help="A table, a wide one, CSV with all columns, or all as JSON or YAML."),
     ] = Printed.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Report core-, GiB- and GPU-hours: what of them was good, and what was thrown away, by why.
 
@@ -59,7 +58,7 @@ def usage(
     from muster.sdk import asking
 
     is_csv = output is Printed.CSV
-    where = Where(Format.TABLE if is_csv else Format(output.value), server, token_file, context)
+    where = site.printing(Format.TABLE if is_csv else Format(output.value))
     show = print_csv if is_csv else show_usage
     sys.exit(asked(where, lambda: asking.usage(by=by.value, since=since), show))
 

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.options import ContextName, Output, Server, TokenFile
-from muster.cli.remote.where import Format, Where
+from muster.cli.grouped import grouped
+from muster.cli.remote.where import Site, Where
 
 group = typer.Typer(name="token", help="Say who may come in. For admins.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @group.command("make")
+@grouped
 def make(
+    where: Where,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is.")],
     admin: Annotated[bool, typer.Option("--admin", help="It may do everything.")] = False,
     may: Annotated[
@@ -26,10 +28,6 @@ def make(
         ),
     ] = None,
     cluster: Annotated[str, typer.Option("--cluster", help="It is the agent of this cluster.")] = "",
-    output: Output = Format.TABLE,
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Make a token and print it. It is shown this once.
 
@@ -41,14 +39,12 @@ def make(
     """
     from muster.cli.remote.granting import make_token
 
-    where = Where(output, server, token_file, context)
     sys.exit(make_token(where, name, admin=admin, may=may or [], cluster=cluster))
 
 
 @group.command("list")
-def list_(
-    output: Output = Format.TABLE, server: Server = "", token_file: TokenFile = "", context: ContextName = ""
-) -> None:
+@grouped
+def list_(where: Where) -> None:
     """List who may come in, and what they may do.
 
     Example: muster token list
@@ -59,15 +55,14 @@ def list_(
     from muster.cli.remote.tables import show_tokens
     from muster.sdk import asking
 
-    sys.exit(asked(Where(output, server, token_file, context), asking.tokens, show_tokens))
+    sys.exit(asked(where, asking.tokens, show_tokens))
 
 
 @group.command("remove")
+@grouped
 def remove(
+    site: Site,
     token: Annotated[str, typer.Argument(metavar="TOKEN", help="Its first letters, as `muster token list` has them.")],
-    server: Server = "",
-    token_file: TokenFile = "",
-    context: ContextName = "",
 ) -> None:
     """Take a token back: whoever has it is not let in any more.
 
@@ -80,7 +75,7 @@ def remove(
     from muster.cli.remote.tables import show_nothing
     from muster.sdk import asking
 
-    where = Where(Format.TABLE, server, token_file, context)
+    where = site.printing()
     sys.exit(asked(where, lambda: asking.remove_token(token), show_nothing))
 
 

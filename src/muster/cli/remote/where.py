@@ -1,9 +1,13 @@
-"""Which server a command asks, and how it prints the answer: what the options of the command line come to."""
+"""Which server a command asks, and how it prints the answer: options that every command that asks a server has."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
+
+from muster.cli.remote.completing import complete_contexts
 
 
 class Format(StrEnum):
@@ -15,10 +19,43 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
+Output = Annotated[
+    Format,
+    typer.Option(
+        "-o", "--output", help="A table, a wide one with all columns, or the server's answer as JSON or YAML."
+    ),
+]
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="Ask this server.  [else: MUSTER_SERVER]")]
+TokenFile = Annotated[
+    str, typer.Option("--token-file", metavar="FILE", help="Its token is in this file.  [else: MUSTER_TOKEN]")
+]
+ContextName = Annotated[
+    str,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="A server from `muster context list`.  [else: the one in use]",
+        autocompletion=complete_contexts,
+    ),
+]
+
+
 class Where(NamedTuple):
     """Which server is meant, as far as the command line says, and how to print its answer."""
 
-    output: Format = Format.TABLE
-    server: str = ""
-    token_file: str = ""
-    context: str = ""
+    output: Output = Format.TABLE
+    server: Server = ""
+    token_file: TokenFile = ""
+    context: ContextName = ""
+
+
+class Site(NamedTuple):
+    """Which server is meant, of a command that prints in one way only."""
+
+    server: Server = ""
+    token_file: TokenFile = ""
+    context: ContextName = ""
+
+    def printing(self, output: Format = Format.TABLE) -> Where:
+        """The same, and how to print."""
+        return Where(output, *self)
