@@ -399,7 +399,8 @@ class _Turn:
             self.waiting[job_id] = Waiting(reason=Reason.JUST_EVICTED)
         for held in sorted(self.snapshot.held, key=lambda held: held.job.key):
             self.waiting[held.job.id] = waiting.held(held)
-        wake_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.waiting, self.limited)
+        pending = self.pending.values()
+        wake_ms = next_wake(self.snapshot, pending, self.ledger, self.horizon, self.waiting, self.limited)
         return Plan(
             now_ms=self.now_ms,
             actions=(*self.evictions, *self._lasting_actions()),

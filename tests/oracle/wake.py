@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from muster.model.jobs import Job
+from muster.model.jobs import NEVER_MS, Job, Pending
 from muster.model.plan import Verdict, Waiting
 from muster.model.policy import Policy, Preemption
 from muster.model.reasons import Happening, Reason
@@ -20,6 +20,7 @@ from oracle.placement import never_fits
 
 def next_wake(
     snapshot: Snapshot,
+    pending: Iterable[Pending],
     ledger: Ledger,
     horizon: Horizon,
     waits: Mapping[str, Verdict],
@@ -29,6 +30,7 @@ def next_wake(
     waiting = [verdict for verdict in waits.values() if isinstance(verdict, Waiting)]
     moments = [
         *_ageing(snapshot),
+        *(it.job.submit_ms + 2 * snapshot.policy.aging_after_ms for it in pending),
         *_lifetimes(snapshot, ledger, horizon, waiting),
         *_moving_reservations(snapshot, ledger, horizon, waiting),
         *_decay(snapshot, ledger, limited),
@@ -78,8 +80,7 @@ def _moving_reservations(
             yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.next_stated_end()) is not None:
         yield next_end.end_ms  # who does not end then has overrun, and promises that counted on it move
-    if any(it.reason in (Reason.NO_ROOM, Reason.GANG_DOES_NOT_FIT) for it in waiting):
-        yield from _reaching_guesses(snapshot.policy, horizon)
+    yield from _reaching_guesses(snapshot.policy, horizon)
     if snapshot.policy.order.is_by_arrival:
         return
     are_firm = all(it.reservation.is_firm for it in horizon.promised.values())
@@ -99,12 +100,11 @@ def _moving_reservations(
 
 
 def _reaching_guesses(policy: Policy, horizon: Horizon) -> Iterator[int]:
-    """A guess that lies before a promise comes to lie there: whoever has no promise may then find a place."""
-    for promised in horizon.promised.values():
-        start_ms = promised.due_ms
+    """A guess that lies before the start or end of a promise comes to lie there: others may then find a place."""
+    for moment_ms in {moment for it in horizon.promised.values() for moment in (it.due_ms, it.end_ms)} - {NEVER_MS}:
         for stay in horizon.guessed():
-            if stay.end_ms < start_ms:
-                since_ms = min(start_ms - policy.unknown_end_ms, -(-(start_ms + stay.run.started_ms) // 2))
+            if stay.end_ms < moment_ms:
+                since_ms = min(moment_ms - policy.unknown_end_ms, -(-(moment_ms + stay.run.started_ms) // 2))
                 yield -(-since_ms // policy.reestimate_ms) * policy.reestimate_ms
 
 

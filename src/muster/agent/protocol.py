@@ -9,9 +9,10 @@ number, and whoever speaks of one that is over is told to stop it.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 VERSION = "1.1"
 """Of the protocol: the first number must be the same on both sides, the second at most one apart.
@@ -29,6 +30,15 @@ MOST_PIECE = 1 << 18  # bytes of a log that one answer may have
 HONOURABLE = ("objects", "podTemplate")
 """What jobs may need that not every cluster can do: the keys of a job file that say so."""
 
+MOST_MESSAGE = 4096  # letters of what is kept of a message
+
+Text = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z")]
+"""No store and no process takes a null character."""
+
+Word = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z", max_length=1024)]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+ExitCode = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 32) - 1)]
+
 Stage = Literal["accepted", "running", "ended"]
 Result = Literal["", "succeeded", "failed", "stopped", "lost"]
 
@@ -36,31 +46,34 @@ Result = Literal["", "succeeded", "failed", "stopped", "lost"]
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node as its agent sees it. `amounts` are Kubernetes quantities: {"cpu": "32", "memory": "128Gi", "gpu": 8}."""
 
-    name: str
-    amounts: dict[str, str | int | float]
-    labels: dict[str, str] = {}
-    taints: list[dict[str, str]] = []
-    topology: list[str] = []
+    name: Word
+    amounts: dict[Word, Word | int | float]
+    labels: dict[Word, Word] = {}
+    taints: list[dict[Word, Word]] = []
+    topology: list[Word] = []
     cordoned: bool = False
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A task that ended by its own fault while the rest of its attempt goes on."""
 
-    group: str
-    index: int
+    group: Word
+    index: Count
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of an attempt since the agent last spoke of it. `revision`: which of its widths the agent has."""
+    """What became of an attempt since the agent last spoke of it. `revision`: which of its widths the agent has.
 
-    job: str
-    attempt: int
+    `message`: in the end it is the job that said it. Of a long one, and of null characters, not all is kept.
+    """
+
+    job: Word
+    attempt: Count
     stage: Stage
-    revision: int = 0
+    revision: Count = 0
     result: Result = ""
     message: str = ""
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     failed: list[TaskReport] = []
 
 
@@ -70,10 +83,10 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `problem`: why there is none.
     """
 
-    number: int
+    number: Count
     data: bytes = b""
     is_over: bool = False
-    problem: str = ""
+    problem: Text = ""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,16 +100,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     that says nothing of it does none of that.
     """
 
-    session: str
-    number: int = 0
-    got: int = 0
-    version: str = VERSION
+    session: Word
+    number: Count = 0
+    got: Count = 0
+    version: Word = VERSION
     hello: bool = False
     nodes: list[NodeReport] | None = None
     reports: list[Report] = []
     pieces: list[Piece] = []
     wait_s: float = 0.0
-    honours: list[str] = []
+    honours: list[Word] = []
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

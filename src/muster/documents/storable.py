@@ -24,6 +24,18 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
+def can_be_stored(value: object) -> bool:
+    """Whether all that JSON said can be stored."""
+    match value:
+        case str():
+            return is_storable(value)
+        case dict():
+            return all(can_be_stored(part) for part in (*value, *value.values()))
+        case list():
+            return all(map(can_be_stored, value))
+    return _is_storable_number(value)
+
+
 def not_storable(value: Value) -> Value | None:
     """The first value in `value` that cannot be stored; None when all can."""
     if isinstance(value, List):
@@ -36,11 +48,13 @@ def not_storable(value: Value) -> Value | None:
 
 
 def _is_storable_scalar(scalar: Scalar) -> bool:
-    match scalar.value:
-        case str():
-            return is_storable(scalar.value)
+    return is_storable(scalar.value) if isinstance(scalar.value, str) else _is_storable_number(scalar.value)
+
+
+def _is_storable_number(value: object) -> bool:
+    match value:
         case float():
-            return math.isfinite(scalar.value)
+            return math.isfinite(value)
         case int():
-            return -_INT64 <= scalar.value < _INT64
+            return -_INT64 <= value < _INT64
     return True

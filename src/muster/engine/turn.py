@@ -499,7 +499,7 @@ class Turn:
         `others` wait as well."""
         self.round.reasons |= others
         self.round.tell(self.roll, self.ledger, self.finder.shortage)
-        waits_ms = next_wake(self.snapshot, self.ledger, self.horizon, self.lines, self.round)
+        waits_ms = next_wake(self.snapshot, self.pending.values(), self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
 

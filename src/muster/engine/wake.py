@@ -11,6 +11,7 @@ from muster.engine.horizon import Horizon
 from muster.engine.ledger import Ledger
 from muster.engine.lines import Lines
 from muster.engine.minutes import Round
+from muster.model.jobs import NEVER_MS, Pending
 from muster.model.policy import Preemption
 from muster.model.reasons import Happening, Reason
 from muster.model.snapshot import Snapshot
@@ -18,14 +19,19 @@ from muster.model.snapshot import Snapshot
 
 def next_wake(
     snapshot: Snapshot,
+    pending: Iterable[Pending],
     ledger: Ledger,
     horizon: Horizon,
     lines: Lines,
     said: Round,
 ) -> int | None:
-    """The first later moment at which time alone could change what the last round said; None if never."""
+    """The first later moment at which time alone could change what the last round said; None if never.
+
+    `pending`: who is admitted and waits.
+    """
     moments = [
         *_ageing(snapshot, ledger, lines),
+        *(it.job.submit_ms + 2 * snapshot.policy.aging_after_ms for it in pending),  # and yields to nobody then
         *_lifetimes(snapshot, horizon, said),
         *_moving_reservations(snapshot, ledger, horizon, lines, said),
         *_decay(snapshot, ledger, said.limited),
@@ -75,10 +81,10 @@ def _moving_reservations(
             yield promised.job.submit_ms + 2 * snapshot.policy.aging_after_ms
     if (next_end := horizon.stays.next_stated_end()) is not None:
         yield next_end  # who does not end then has overrun, and promises that counted on it move
-    if Reason.NO_ROOM in said.reasons:  # of a guess before it, a promise knows nothing: who has none may find a place
-        for promised in horizon.promised.values():
-            if (moment_ms := horizon.stays.guesses_reach(promised.due_ms)) is not None:
-                yield moment_ms
+    for promised in horizon.promised.values():  # who has none may find a place where a guess moves past one
+        for moment_ms in (promised.due_ms, promised.end_ms):
+            if moment_ms < NEVER_MS and (reached_ms := horizon.stays.guesses_reach(moment_ms)) is not None:
+                yield reached_ms
     if snapshot.policy.order.is_by_arrival:
         return
     are_firm = all(it.reservation.is_firm for it in horizon.promised.values())

@@ -10,7 +10,19 @@ from functools import lru_cache, partial
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from muster.agent.protocol import HONOURABLE, VERSION, Answer, Call, Lease, Place, Stop, Terms, understands
+from muster.agent.protocol import (
+    HONOURABLE,
+    MOST_MESSAGE,
+    VERSION,
+    Answer,
+    Call,
+    Lease,
+    Place,
+    Report,
+    Stop,
+    Terms,
+    understands,
+)
 from muster.documents.jobs.spec import JobSpec
 from muster.model import events as ev
 from muster.model.errors import InvalidValue
@@ -62,11 +74,25 @@ async def call(cluster: str, request: Request, desk: Desk, who: Asking) -> Respo
 
 def _read(body: bytes) -> Call:
     try:
-        return _call.decode(body)
+        said = _call.decode(body)
     except msgspec.ValidationError as err:
         raise Refused(422, f"body: {err}", [Problem(field="body", allowed=str(err))]) from None
     except msgspec.DecodeError as err:
         raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
+    if all(map(_can_be_kept, said.reports)):
+        return said
+    return msgspec.structs.replace(said, reports=[_kept(report) for report in said.reports])
+
+
+def _can_be_kept(report: Report) -> bool:
+    return len(report.message) <= MOST_MESSAGE and "\0" not in report.message
+
+
+def _kept(report: Report) -> Report:
+    """The report with what can be kept of its message. To refuse it would refuse the same call for ever."""
+    if _can_be_kept(report):
+        return report
+    return msgspec.structs.replace(report, message=report.message[:MOST_MESSAGE].replace("\0", "\ufffd"))
 
 
 async def _take_in(desk: Service, cluster: str, said: Call) -> None:

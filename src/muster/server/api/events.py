@@ -48,7 +48,8 @@ def asked_for(
     """What is asked for; refused before anything is sent."""
     if queue:
         must(who, "view", queue)
-    if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
+    is_number = last_event_id.isascii() and last_event_id.isdigit()
+    if last_event_id and not (is_number and int(last_event_id) <= LAST):
         problem = Problem(field="Last-Event-ID", value=last_event_id, allowed="the id of an event: a number")
         raise Refused(422, f"Last-Event-ID: {last_event_id!r} is not the id of an event", [problem])
     if last_event_id:

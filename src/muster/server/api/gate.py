@@ -38,6 +38,9 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await answer(422, "a null character is not allowed in a path or a query")(scope, receive, send)
+            return
         headers = dict(scope["headers"])
         often = self._too_often(scope, headers.get(b"authorization", b""))
         if often is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
+
+from muster.documents.storable import STORABLE, can_be_stored
 
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
 LabelName = Annotated[str, Field(min_length=1, max_length=317, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$")]
@@ -26,6 +28,13 @@ class Body(Shape):
     """Something people send: what is not known is refused, and nothing is taken for something else."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _must_be_storable(cls, value: Any) -> Any:
+        if not can_be_stored(value):
+            raise ValueError(f"only {STORABLE} can be kept")
+        return value
 
 
 class Submitted(Shape):
@@ -224,7 +233,7 @@ class TokenBody(Body):
     name: Name
     admin: bool = False
     queues: dict[str, list[Literal["submit", "cancel", "view"]]] = {}
-    cluster: str = ""
+    cluster: Name | Literal[""] = ""
 
 
 class TokenView(Shape):

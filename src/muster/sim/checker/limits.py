@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from muster.model.jobs import Job
-from muster.model.plan import Admit, Evict, Plan, Promise, Start, Waiting
+from muster.model.plan import Action, Admit, Evict, Plan, Promise, Start, Waiting
 from muster.model.policy import EVERYONE, Preemption
 from muster.model.reasons import Reason
 from muster.model.resources import Resources
@@ -77,8 +77,8 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
 
     One for each profile, few for each kind in each cluster and pool. Those of jobs that were pending before may be more
     than policy now allows; new ones then wait. What one round of a turn promised a later one may have to withdraw, for
-    someone left or started in between: who was admitted for it stays so, as after any turn, and may be promised room
-    again beside whoever took its place. So the numbers are looked at where nobody left or started.
+    someone left in between, or took it by right: who was admitted for it stays so, as after any turn, and may be
+    promised room again beside whoever took its place. The numbers are looked at where nobody did.
     """
     withdrawn = {action.job for action in plan.actions if isinstance(action, Promise) and action.reservation is None}
     reserved: dict[str, str] = {}
@@ -93,7 +93,8 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
     jobs = {name: job for name in reserved if (job := world.startable(name)) is not None}
     profiles = {name: job.profile for name, job in jobs.items()}
     homes = {name: world.pools.home(profile) for name, profile in profiles.items()}
-    if any(isinstance(action, Evict | Start) for action in plan.actions):
+    others = [*jobs.values(), *(it.job for it in world.pending.values())]
+    if any(_may_take_promised(world, action, others) for action in plan.actions):
         return
     new = [name for name in reserved if name not in world.pending]
     for name in new:
@@ -117,6 +118,15 @@ def reserved_problems(world: World, plan: Plan, admitted: Mapping[str, Admit | S
             yield f"{name}: is one of {len(kind)} reservations of its kind on {reserved[name]}"
         if len(binding) > world.policy.reservations_in_all:
             yield f"{name}: is one of {len(binding)} reservations, more than {world.policy.reservations_in_all} in all"
+
+
+def _may_take_promised(world: World, action: Action, promised: Iterable[Job]) -> bool:
+    """Whether someone left, or was given room that others may have been promised before."""
+    job = world.startable(action.job) if isinstance(action, Start | Admit) else None
+    if job is None:
+        return isinstance(action, Evict)
+    is_kept = isinstance(action, Start) and job.id in world.pending
+    return is_kept or any(_yields_to(world, other, job) for other in promised)
 
 
 def _yields_to(world: World, job: Job, other: Job) -> bool:
