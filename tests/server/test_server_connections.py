@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import select
+import socket
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from muster.agent.simulated import Simulated
 from muster.sdk.client import Client
 
 PEOPLE, BATCHES, JOBS = 3, 12, 4
+CLIENTS_KEEP_S = 5  # httpx, and so our own SDK and agents
 
 
 @pytest.fixture
@@ -144,6 +147,17 @@ def test_an_agent_that_is_told_to_end_while_it_waits_for_work_leaves_nothing_beh
         return [*trouble, *(str(task) for task in asyncio.all_tasks() - {asyncio.current_task()})]
 
     assert asyncio.run(story()) == []
+
+
+def test_an_idle_connection_outlasts_the_clients(site: Site) -> None:
+    """Else a request may be on its way to a server that has just closed the connection, and is lost."""
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        is_closed, _, _ = select.select([connection], [], [], CLIENTS_KEEP_S + 1)
+
+    assert not is_closed
 
 
 class Waiting(Simulated):

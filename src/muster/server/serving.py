@@ -25,6 +25,9 @@ from muster.server.service import Service
 from muster.store.store import Store
 
 LAST_ANSWERS_S = 5  # for requests that are under way when the server is told to end
+IDLE_S = 75
+"""Connections stay open for so long between requests: longer than clients keep theirs, which for most is 5 to 60 s. Who
+closes first loses no request; closed here first, a request may be on its way."""
 
 
 def wall_clock() -> int:
@@ -96,7 +99,11 @@ def serve(configuration: Configuration, announce: Announce = say_where) -> None:
     collect_seldom(200_000)
     sys.setswitchinterval(USUAL_S)
     config = uvicorn.Config(
-        application(service), log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_ANSWERS_S
+        application(service),
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=LAST_ANSWERS_S,
     )
     making = Making()
     have_made_by(making)
