@@ -55,17 +55,6 @@ def complete_users(ctx: typer.Context, incomplete: str) -> list[str]:
     return _named(ctx, asking.users, incomplete)
 
 
-def complete_contexts(incomplete: str) -> list[str]:
-    """The contexts whose names begin like that."""
-    from muster.model.errors import MusterError
-    from muster.sdk.contexts import contexts_path, read_contexts
-
-    try:
-        return _beginning(sorted(read_contexts(contexts_path()).known), incomplete)
-    except MusterError:
-        return []
-
-
 def _named(ctx: typer.Context, ask: Callable[[], Any], incomplete: str) -> list[str]:
     """The names of what a question is answered with."""
     from muster.cli.remote.asking import tried

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.remote.completing import complete_contexts
-from muster.cli.remote.where import Format, Output
+from muster.cli.remote.where import Format, Output, complete_contexts
 
 group = typer.Typer(
     name="context", help="Say which servers there are, and which is asked.", no_args_is_help=True, rich_markup_mode=None

@@ -7,8 +7,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from muster.cli.remote.completing import complete_contexts
-
 
 class Format(StrEnum):
     """How to print an answer."""
@@ -17,6 +15,17 @@ class Format(StrEnum):
     WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
+
+
+def complete_contexts(incomplete: str) -> list[str]:
+    """The contexts whose names begin like that, for the shell to complete."""
+    from muster.model.errors import MusterError
+    from muster.sdk.contexts import contexts_path, read_contexts
+
+    try:
+        return [name for name in sorted(read_contexts(contexts_path()).known) if name.startswith(incomplete)]
+    except MusterError:
+        return []
 
 
 Output = Annotated[
