@@ -38,7 +38,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        if "\0" in scope.get("path", "") or b"%00" in scope.get("query_string", b""):
             await answer(422, "a null character is not allowed in a path or a query")(scope, receive, send)
             return
         headers = dict(scope["headers"])
