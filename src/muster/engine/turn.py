@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from muster.engine import waiting
 from muster.engine.drains import exchanged
 from muster.engine.elastic.width import Cut
-from muster.engine.ends import Rights
 from muster.engine.field import field_of
 from muster.engine.filled import Filled
 from muster.engine.finder import Finder, Placed
@@ -37,17 +36,17 @@ from muster.engine.minutes import Asides, Minutes, Round, never_of
 from muster.engine.mover import Mover
 from muster.engine.never_fits import never_fits
 from muster.engine.opening import Opened
+from muster.engine.slots import Slots
 from muster.engine.stays import Started, Stays
-from muster.engine.victims import Claims, Unit, by_run
+from muster.engine.victims import Unit, by_run
 from muster.engine.waiting import Blocked
 from muster.engine.wake import next_wake
 from muster.model import plan as plans
-from muster.model.jobs import NEVER_MS, Job, Pending, Reservation, Running
+from muster.model.jobs import Job, Pending, Reservation, Running
 from muster.model.names import NameKey
 from muster.model.plan import Admit, Evict, Promise, Return, Start, Victim, Waiting
 from muster.model.policy import Preemption
 from muster.model.reasons import Reason
-from muster.model.resources import CPU, GPU
 from muster.model.snapshot import Snapshot
 
 
@@ -68,6 +67,7 @@ class Turn:
         borrowers = opened.borrowers_in(snapshot)
         stays = Stays(opened.runs, self.roll, self.policy, self.now_ms, self.fleet, self.whole, borrowers)
         self.finder = Finder(snapshot, opened, ledger, stays)
+        self.slots = Slots(snapshot, ledger, self.roll, self.finder)
         ours = whose = None
         if self.whole.pools:
             ours, whose = shapes.homes(self.whole) == list(self.whole.parts).index(self.fleet.pool.name), self.fleet
@@ -185,14 +185,14 @@ class Turn:
         """What the job was promised, unless there is any sooner that holds for sure; a drain keeps its nodes, but for
         those that it exchanges."""
         if old is None:
-            return self._soonest(job)
+            return self.slots.soonest(job)
         if old.is_firm:
-            new = self._soonest(job, old.start_ms)
+            new = self.slots.soonest(job, old.start_ms)
             if new is not None and new.is_firm:
                 return new
         elif (new := exchanged(self.horizon, job, old)) is not old and self.horizon.promise(job, new):
             return new
-        return old if not is_sole or self.horizon.promise(job, old) else self._soonest(job)
+        return old if not is_sole or self.horizon.promise(job, old) else self.slots.soonest(job)
 
     def _return(self, pending: Pending, verdict: Waiting) -> None:
         """The job can have no reservation any more: it goes back to its queue."""
@@ -210,7 +210,7 @@ class Turn:
         """
         served: set[bool] = set()
         for job in self._aged():
-            if job.profile.asks_gpu in served or not self._free_slots(job):
+            if job.profile.asks_gpu in served or not self.slots.free_for(job):
                 continue
             holding = self.ledger.queues[job.queue]
             if holding.started_usage > holding.entitled and not self.policy.hold(job, self.now_ms).is_for_good:
@@ -284,20 +284,11 @@ class Turn:
         return self._last_care
 
     def _who_needs_care(self) -> Care:
-        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.who_may_reserve()
+        kinds = [1, 1] if self.finder.width.may_anyone_shrink() else self.slots.by_kind()
         aged_ms = self.now_ms - self.policy.aging_after_ms
         takers = self.finder.who_may_take(partial(self.lines.gangs_by, aged_ms))
         above = self.horizon.yields_above()
         return self.lines.care(kinds, takers, yields_above=above, asks_planner=self.ledger.asks_planner)
-
-    def who_may_reserve(self) -> list[int]:
-        """Whether CPU and GPU jobs may still have a reservation in some cluster."""
-        promised, policy, kinds = self.horizon.promised.values(), self.policy, [0, 0]
-        if len(promised) < policy.reservations_in_all:
-            for kind in (False, True):
-                taken = [it.reservation.cluster for it in promised if it.job.profile.asks_gpu == kind]
-                kinds[kind] = int(any(taken.count(name) < policy.reservations for name in self.fleet.clusters))
-        return kinds
 
     def _close_queue(self, job: Job, limit: Limit) -> None:
         self.round.limit(job, self.ledger.least_usage(job), limit.waiting)
@@ -328,7 +319,7 @@ class Turn:
             self._start(job, attempt, placed, charge=charge, is_aged=is_aged)
             self.lines.take(job)
             return True
-        reservation = self._soonest(job)
+        reservation = self.slots.soonest(job)
         is_reserved = self._reserve(job, reservation, placed)
         goes_on = False  # whether the next of its profile may have a reservation too
         if is_reserved and reservation is not None and self.policy.order.is_by_arrival:
@@ -347,43 +338,6 @@ class Turn:
         return False
 
     # -- reservations ----------------------------------------------------------------------------------
-
-    def _soonest(self, job: Job, before_ms: int = NEVER_MS) -> Reservation | None:
-        """The best reservation the job may take: the soonest start, then the most preferred cluster."""
-        clusters = self._free_slots(job)
-        if not clusters:
-            return None
-
-        @cache
-        def rights() -> Rights:
-            claims = Claims(job, lambda: GPU if job.profile.asks_gpu else CPU, self.ledger, self.now_ms, self.policy)
-            return claims.rights(self.roll)
-
-        preempts_in = self.fleet.preempts_in if self.policy.preemption is Preemption.ON else ()
-        found = [
-            self.horizon.soonest(job, cluster, rights if cluster in preempts_in else _none, before_ms)
-            for cluster in clusters
-        ]
-        # min keeps the first of equals, and the most preferred cluster comes first
-        best = min((it for it in found if it is not None), key=lambda it: it.start_ms, default=None)
-        return best if best is None or self._is_sure(best.cluster) else replace(best, is_firm=False)
-
-    def _free_slots(self, job: Job) -> list[str]:
-        """Clusters where the job's kind (GPU or CPU) may still have a reservation; one per profile, or for everyone."""
-        binding = self.horizon.binding(job)
-        promised = [(it.job.profile, it.reservation.cluster) for it in binding]
-        if len(promised) >= self.policy.reservations_in_all:
-            return []
-        if not self.policy.is_conservative and any(profile == job.profile for profile, _ in promised):
-            return []
-        kind = job.profile.asks_gpu
-        taken = [cluster for profile, cluster in promised if profile.asks_gpu == kind]
-        return [name for name in self.fleet.candidates(job.profile) if taken.count(name) < self.policy.reservations]
-
-    def _is_sure(self, cluster: str) -> bool:
-        """Whether no promise in the cluster rests on guesses."""
-        reservations = [it.reservation for it in self.horizon.promised.values()]
-        return all(it.is_firm for it in reservations if it.cluster == cluster)
 
     def _reserve(self, job: Job, reservation: Reservation | None, blocked: Blocked) -> bool:
         """Keep the room, and say so; or say why the job waits without."""
@@ -502,7 +456,3 @@ class Turn:
         waits_ms = next_wake(self.snapshot, self.pending.values(), self.ledger, self.horizon, self.lines, self.round)
         widths_ms, moves_ms = self.finder.width.wake_ms(self.horizon), self.mover.wake_ms(self.horizon)
         return waits_ms, min((it for it in (widths_ms, moves_ms) if it is not None), default=None)
-
-
-def _none() -> None:
-    """Nobody has any right there."""
