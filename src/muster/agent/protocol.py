@@ -32,10 +32,9 @@ HONOURABLE = ("objects", "podTemplate")
 
 MOST_MESSAGE = 4096  # letters of what is kept of a message
 
-Text = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z")]
-"""No store and no process takes a null character."""
-
-Word = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z", max_length=1024)]
+_WITHOUT_NULL = r"\A[^\x00]*\Z"  # no store and no process takes a null character
+Text = Annotated[str, Meta(pattern=_WITHOUT_NULL)]
+Word = Annotated[str, Meta(pattern=_WITHOUT_NULL, max_length=1024)]
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 ExitCode = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 32) - 1)]
 

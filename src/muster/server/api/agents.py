@@ -79,18 +79,12 @@ def _read(body: bytes) -> Call:
         raise Refused(422, f"body: {err}", [Problem(field="body", allowed=str(err))]) from None
     except msgspec.DecodeError as err:
         raise Refused(422, f"body: not JSON: {err}", [Problem(field="body", allowed=f"JSON: {err}")]) from None
-    if all(map(_can_be_kept, said.reports)):
-        return said
     return msgspec.structs.replace(said, reports=[_kept(report) for report in said.reports])
-
-
-def _can_be_kept(report: Report) -> bool:
-    return len(report.message) <= MOST_MESSAGE and "\0" not in report.message
 
 
 def _kept(report: Report) -> Report:
     """The report with what can be kept of its message. To refuse it would refuse the same call for ever."""
-    if _can_be_kept(report):
+    if len(report.message) <= MOST_MESSAGE and "\0" not in report.message:
         return report
     return msgspec.structs.replace(report, message=report.message[:MOST_MESSAGE].replace("\0", "\ufffd"))
 
